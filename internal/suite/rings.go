@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -88,7 +89,8 @@ func withControlPlane(ctx context.Context, out io.Writer, packages []string) (re
 	if err != nil {
 		return nil, err
 	}
-	return goTest{env: []string{controlplanetest.Variable + "=" + dir}, args: append([]string{"-timeout=20m"}, packages...)}.run(ctx, out)
+	atOnce := fmt.Sprintf("-p=%d", runtime.GOMAXPROCS(0)+1) // many tests wait for a control plane
+	return goTest{env: []string{controlplanetest.Variable + "=" + dir}, args: append([]string{"-timeout=20m", atOnce}, packages...)}.run(ctx, out)
 }
 
 // slowest is how many packages the summary names.

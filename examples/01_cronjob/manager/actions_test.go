@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -55,9 +54,7 @@ func TestNothingIsDoneWithoutTheState(t *testing.T) {
 	if !errors.Is(err, wantErr) {
 		t.Errorf("got error %v, want %v", err, wantErr)
 	}
-	if diff := cmp.Diff([]string{"patch status hello"}, w.writes); diff != "" {
-		t.Errorf("writes, the status says what has failed (-want +got)\n%s", diff)
-	}
+	w.wrote("patch status hello") // which says what has failed
 }
 
 func TestAJobThatTheAPIServerRefuses(t *testing.T) {
@@ -77,9 +74,7 @@ func TestAJobThatTheAPIServerRefuses(t *testing.T) {
 	if got := w.takeEvents(); len(got) != 1 || !strings.Contains(got[0], "exceeded quota") {
 		t.Errorf("events %q, want one that says why", got)
 	}
-	if diff := cmp.Diff([]string{"patch status hello"}, w.writes); diff != "" {
-		t.Errorf("writes of three tries (-want +got)\n%s", diff)
-	}
+	w.wrote("patch status hello") // in three tries
 }
 
 func TestAMistakeInTheSpecIsReportedAndNotRetried(t *testing.T) {
@@ -95,16 +90,12 @@ func TestAMistakeInTheSpecIsReportedAndNotRetried(t *testing.T) {
 	if got := w.takeEvents(); len(got) != 1 || !strings.HasPrefix(got[0], "Warning InvalidSchedule") {
 		t.Errorf("events %q, want one warning", got)
 	}
-	if diff := cmp.Diff([]string{"patch status hello"}, w.writes); diff != "" {
-		t.Errorf("writes (-want +got)\n%s", diff)
-	}
+	w.wrote("patch status hello")
 }
 
 func TestSuspendedIsReady(t *testing.T) {
 	w := newWorld(t, func(c *v1.CronJob) { c.Spec.Suspend = ptr.To(true) })
-	if _, err := w.run(updateStatus); err != nil {
-		t.Fatal(err)
-	}
+	w.must(updateStatus)
 	wantCondition(t, w.status(), v1.ConditionScheduled, metav1.ConditionTrue, v1.ReasonSuspended)
 }
 

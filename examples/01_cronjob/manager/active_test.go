@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,21 +20,13 @@ func TestActiveJobsAreThoseThatHaveNotFinished(t *testing.T) {
 	w.addJob("2026-05-01T12:00:00Z", finished(batchv1.JobComplete))
 	w.addJob("2026-05-01T12:01:00Z")
 
-	if _, err := w.run(listActive); err != nil {
-		t.Fatal(err)
-	}
+	w.must(listActive)
 	status := w.status()
-	if diff := cmp.Diff([]string{job1201, job1202}, refNames(status.Active)); diff != "" {
-		t.Errorf("active, in the order of names (-want +got)\n%s", diff)
-	}
+	same(t, "active, in the order of names", []string{job1201, job1202}, refNames(status.Active))
 	want := corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "default", Name: job1201, UID: "uid-of-" + job1201}
-	if diff := cmp.Diff(want, status.Active[0]); diff != "" {
-		t.Errorf("reference (-want +got)\n%s", diff)
-	}
+	same(t, "reference", want, status.Active[0])
 	// The operator may have died after it created the Job of 12:02 and before it wrote that down.
-	if got := text(status.LastScheduleTime.Time); got != "2026-05-01T12:02:00Z" {
-		t.Errorf("last schedule time %s, want that of the latest Job", got)
-	}
+	w.scheduledLast("2026-05-01T12:02:00Z")
 }
 
 func TestTheStatusDoesNotDependOnTheOrderOfTheCache(t *testing.T) {
@@ -43,15 +34,11 @@ func TestTheStatusDoesNotDependOnTheOrderOfTheCache(t *testing.T) {
 	w.addJob("2026-05-01T12:01:00Z")
 	w.addJob("2026-05-01T12:02:00Z")
 	for range 2 {
-		if _, err := w.run(listActive); err != nil {
-			t.Fatal(err)
-		}
+		w.must(listActive)
 		w.refresh()
 		slices.Reverse(w.jobs)
 	}
-	if diff := cmp.Diff([]string{"patch status hello"}, w.writes); diff != "" {
-		t.Errorf("writes (-want +got)\n%s", diff)
-	}
+	w.wrote("patch status hello")
 }
 
 func TestLastScheduleTimeNeverGoesBack(t *testing.T) {
@@ -59,12 +46,8 @@ func TestLastScheduleTimeNeverGoesBack(t *testing.T) {
 		c.Status.LastScheduleTime = &metav1.Time{Time: at("2026-05-01T12:05:00Z")}
 	})
 	w.addJob("2026-05-01T12:01:00Z")
-	if _, err := w.run(listActive); err != nil {
-		t.Fatal(err)
-	}
-	if got := text(w.status().LastScheduleTime.Time); got != "2026-05-01T12:05:00Z" {
-		t.Errorf("last schedule time %s, want what it was", got)
-	}
+	w.must(listActive)
+	w.scheduledLast("2026-05-01T12:05:00Z")
 }
 
 // A Job that the status lists as active and the cache does not have is either too new for the
@@ -94,18 +77,12 @@ func TestActiveJobsThatTheCacheDoesNotKnow(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
 			w.addJob("2026-05-01T12:01:00Z")
-			if _, err := w.run(listActive); err != nil {
-				t.Fatal(err)
-			}
+			w.must(listActive)
 			w.refresh()
 			w.jobs = nil
 			tt.change(t, w)
-			if _, err := w.run(listActive); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, refNames(w.status().Active)); diff != "" {
-				t.Errorf("active (-want +got)\n%s", diff)
-			}
+			w.must(listActive)
+			same(t, "active", tt.want, refNames(w.status().Active))
 		})
 	}
 }

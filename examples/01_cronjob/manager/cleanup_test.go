@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,12 +49,8 @@ func TestCleanUpKeepsTheLatest(t *testing.T) {
 			w.addJob("2026-05-01T12:02:00Z", named("f2"), startedAt("2026-05-01T12:02:00Z"), finished(batchv1.JobFailed))
 			w.addJob("2026-05-01T12:00:00Z", named("running"), startedAt("2026-05-01T12:00:00Z"))
 
-			if _, err := w.run(cleanUp); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.wantRemaining, w.jobNames()); diff != "" {
-				t.Errorf("Jobs (-want +got)\n%s", diff)
-			}
+			w.must(cleanUp)
+			same(t, "Jobs", tt.wantRemaining, w.jobNames())
 		})
 	}
 }
@@ -68,9 +63,7 @@ func TestCleanUpDeletesPodsInTheBackgroundAndOnlyWhatItHasSeen(t *testing.T) {
 		got.ApplyOptions(opts)
 		return c.Delete(ctx, obj, opts...)
 	}}
-	if _, err := w.run(cleanUp); err != nil {
-		t.Fatal(err)
-	}
+	w.must(cleanUp)
 	if got.PropagationPolicy == nil || *got.PropagationPolicy != metav1.DeletePropagationBackground {
 		t.Errorf("propagation policy %v, want Background", got.PropagationPolicy)
 	}
@@ -113,12 +106,8 @@ func TestCleanUpKeepsTheEvidenceOfARun(t *testing.T) {
 	w := newWorld(t, recordedUntil("2026-05-01T12:01:00Z"), func(c *v1.CronJob) { c.Spec.SuccessfulJobsHistoryLimit = ptr.To[int32](0) })
 	w.addJob("2026-05-01T12:01:00Z", finished(batchv1.JobComplete))
 	w.addJob("2026-05-01T12:02:00Z", finished(batchv1.JobComplete))
-	if _, err := w.run(cleanUp); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{job1202}, w.jobNames()); diff != "" {
-		t.Errorf("Jobs (-want +got)\n%s", diff)
-	}
+	w.must(cleanUp)
+	same(t, "Jobs", []string{job1202}, w.jobNames())
 }
 
 func TestJobsThatAreBeingDeletedCountForNothing(t *testing.T) {
@@ -131,10 +120,6 @@ func TestJobsThatAreBeingDeletedCountForNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.refresh()
-	if _, err := w.run(cleanUp); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"patch status hello"}, w.writes); diff != "" {
-		t.Errorf("writes: one Job is kept and the other is on its way (-want +got)\n%s", diff)
-	}
+	w.must(cleanUp)
+	w.wrote("patch status hello") // one Job is kept, and the other is on its way
 }

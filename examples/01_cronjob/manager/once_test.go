@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -24,18 +23,14 @@ import (
 func TestForbidHoldsWhileTheCacheIsStale(t *testing.T) {
 	w := newWorld(t, func(c *v1.CronJob) { c.Spec.ConcurrencyPolicy = v1.ForbidConcurrent })
 	w.now = at("2026-05-01T12:01:00Z")
-	if _, err := w.run(runNext); err != nil {
-		t.Fatal(err)
-	}
+	w.must(runNext)
 	w.refresh()
 	w.jobs = nil
 	w.now = at("2026-05-01T12:02:00Z")
 	if _, err := ctrlkit.IgnoreExit(w.run(runNext)); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{job1201}, w.jobNames()); diff != "" {
-		t.Errorf("Jobs (-want +got)\n%s", diff)
-	}
+	same(t, "Jobs", []string{job1201}, w.jobNames())
 }
 
 func TestNothingIsStartedFromAnOldVersion(t *testing.T) {
@@ -64,9 +59,7 @@ func TestNothingIsStartedFromAnOldVersion(t *testing.T) {
 			if result, err := ctrlkit.IgnoreExit(result, err); err != nil || !result.IsZero() {
 				t.Errorf("got %v and error %v, want to wait for the event", result, err)
 			}
-			if diff := cmp.Diff([]string(nil), w.jobNames()); diff != "" {
-				t.Errorf("Jobs (-want +got)\n%s", diff)
-			}
+			same(t, "Jobs", []string(nil), w.jobNames())
 		})
 	}
 }
@@ -84,35 +77,23 @@ func TestARunIsStartedOnce(t *testing.T) {
 		t.Fatalf("got error %v, want %v", err, crash)
 	}
 	w.faults = interceptor.Funcs{}
-	if _, err := w.run(runNext); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{job1201}, w.jobNames()); diff != "" {
-		t.Errorf("Jobs (-want +got)\n%s", diff)
-	}
+	w.must(runNext)
+	same(t, "Jobs", []string{job1201}, w.jobNames())
 	status := w.status()
-	if got := text(status.LastScheduleTime.Time); got != "2026-05-01T12:01:00Z" {
-		t.Errorf("last schedule time %s", got)
-	}
-	if diff := cmp.Diff([]string{job1201}, refNames(status.Active)); diff != "" {
-		t.Errorf("active (-want +got)\n%s", diff)
-	}
+	w.scheduledLast("2026-05-01T12:01:00Z")
+	same(t, "active", []string{job1201}, refNames(status.Active))
 }
 
 func TestAJobThatTheUserDeletedIsNotStartedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.now = at("2026-05-01T12:01:00Z")
-	if _, err := w.run(runNext); err != nil {
-		t.Fatal(err)
-	}
+	w.must(runNext)
 	if err := w.api.Delete(t.Context(), &w.clusterJobs()[0]); err != nil {
 		t.Fatal(err)
 	}
 	w.refresh()
 	w.now = at("2026-05-01T12:01:59Z")
-	if _, err := w.run(runNext); err != nil {
-		t.Fatal(err)
-	}
+	w.must(runNext)
 	if got := w.jobNames(); len(got) != 0 {
 		t.Errorf("Jobs %q, want none", got)
 	}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -21,13 +20,8 @@ import (
 func TestARunThatIsDueIsStarted(t *testing.T) {
 	w := newWorld(t)
 	w.now = at("2026-05-01T12:01:05Z")
-	result, err := w.run(runNext)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := 55 * time.Second; result.RequeueAfter != want {
-		t.Errorf("requeues after %s, want %s", result.RequeueAfter, want)
-	}
+	result := w.must(runNext)
+	same(t, "requeues after", 55*time.Second, result.RequeueAfter)
 
 	jobs := w.clusterJobs()
 	if len(jobs) != 1 {
@@ -45,45 +39,26 @@ func TestARunThatIsDueIsStarted(t *testing.T) {
 		}},
 	}
 	jobs[0].ResourceVersion = ""
-	if diff := cmp.Diff(want, jobs[0].ObjectMeta); diff != "" {
-		t.Errorf("metadata (-want +got)\n%s", diff)
-	}
-	if diff := cmp.Diff(w.cronJob.Spec.JobTemplate.Spec, jobs[0].Spec); diff != "" {
-		t.Errorf("spec (-want +got)\n%s", diff)
-	}
+	same(t, "metadata", want, jobs[0].ObjectMeta)
+	same(t, "spec", w.cronJob.Spec.JobTemplate.Spec, jobs[0].Spec)
 
 	status := w.status()
-	if got := text(status.LastScheduleTime.Time); got != "2026-05-01T12:01:00Z" {
-		t.Errorf("last schedule time %s", got)
-	}
-	if diff := cmp.Diff([]string{job1201}, refNames(status.Active)); diff != "" {
-		t.Errorf("active (-want +got)\n%s", diff)
-	}
+	w.scheduledLast("2026-05-01T12:01:00Z")
+	same(t, "active", []string{job1201}, refNames(status.Active))
 	wantCondition(t, status, v1.ConditionScheduled, metav1.ConditionTrue, v1.ReasonScheduled)
 	wantCondition(t, status, v1.ConditionMissedRuns, metav1.ConditionFalse, v1.ReasonOnSchedule)
-	if diff := cmp.Diff([]string{"create " + job1201, "patch status hello"}, w.writes); diff != "" {
-		t.Errorf("writes, the effect before the status (-want +got)\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"Normal Started Started Job " + job1201}, w.takeEvents()); diff != "" {
-		t.Errorf("events (-want +got)\n%s", diff)
-	}
+	w.wrote("create "+job1201, "patch status hello") // the effect comes before the status
+	same(t, "events", []string{"Normal Started Started Job " + job1201}, w.takeEvents())
 }
 
 func TestNothingIsStartedBeforeItsTime(t *testing.T) {
 	w := newWorld(t)
 	for range 2 {
-		result, err := w.run(runNext)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := 30 * time.Second; result.RequeueAfter != want {
-			t.Errorf("requeues after %s, want %s", result.RequeueAfter, want)
-		}
+		result := w.must(runNext)
+		same(t, "requeues after", 30*time.Second, result.RequeueAfter)
 		w.refresh()
 	}
-	if diff := cmp.Diff([]string{"patch status hello"}, w.writes); diff != "" {
-		t.Errorf("writes of two reconciles, the second with nothing to write (-want +got)\n%s", diff)
-	}
+	w.wrote("patch status hello") // the second reconcile has nothing to write
 }
 
 func TestTheDeadlineIsCountedFromTheTimeInTheSchedule(t *testing.T) {
@@ -103,22 +78,13 @@ func TestTheDeadlineIsCountedFromTheTimeInTheSchedule(t *testing.T) {
 				c.Spec.Schedule, c.Spec.StartingDeadlineSeconds = tt.schedule, ptr.To[int64](10)
 			})
 			w.now = at(tt.now)
-			result, err := w.run(runNext)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, w.jobNames()); diff != "" {
-				t.Errorf("Jobs (-want +got)\n%s", diff)
-			}
-			if want := at("2026-05-01T12:02:00Z").Sub(w.now); result.RequeueAfter != want {
-				t.Errorf("requeues after %s, want %s", result.RequeueAfter, want)
-			}
+			result := w.must(runNext)
+			same(t, "Jobs", tt.want, w.jobNames())
+			same(t, "requeues after", at("2026-05-01T12:02:00Z").Sub(w.now), result.RequeueAfter)
 			if tt.want == nil {
 				wantCondition(t, w.status(), v1.ConditionMissedRuns, metav1.ConditionTrue, v1.ReasonDeadlinePassed)
 				want := []string{"Warning StartingDeadlinePassed the run of 2026-05-01T12:01:00Z could not start within its deadline of 10 seconds"}
-				if diff := cmp.Diff(want, w.takeEvents()); diff != "" {
-					t.Errorf("events (-want +got)\n%s", diff)
-				}
+				same(t, "events", want, w.takeEvents())
 			}
 		})
 	}
@@ -127,15 +93,9 @@ func TestTheDeadlineIsCountedFromTheTimeInTheSchedule(t *testing.T) {
 func TestAfterTooManyMissedRunsTheLatestIsStartedAndReportedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.now = at("2026-05-01T15:00:00Z")
-	if _, err := w.run(runNext); err != nil {
-		t.Fatal(err)
-	}
-	if got := text(w.status().LastScheduleTime.Time); got != "2026-05-01T15:00:00Z" {
-		t.Errorf("last schedule time %s, want the latest", got)
-	}
-	if got := len(w.jobNames()); got != 1 {
-		t.Errorf("%d Jobs were started, want 1", got)
-	}
+	w.must(runNext)
+	w.scheduledLast("2026-05-01T15:00:00Z")
+	same(t, "number of Jobs", 1, len(w.jobNames()))
 	wantCondition(t, w.status(), v1.ConditionMissedRuns, metav1.ConditionTrue, v1.ReasonTooManyMissed)
 	if events := w.takeEvents(); !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Warning TooManyMissedRuns") }) {
 		t.Errorf("events %q, want a warning", events)
@@ -144,24 +104,18 @@ func TestAfterTooManyMissedRunsTheLatestIsStartedAndReportedOnce(t *testing.T) {
 	// It stays for the user to see until the next run has started.
 	w.refresh()
 	w.now = at("2026-05-01T15:00:30Z")
-	if _, err := w.run(runNext); err != nil {
-		t.Fatal(err)
-	}
+	w.must(runNext)
 	wantCondition(t, w.status(), v1.ConditionMissedRuns, metav1.ConditionTrue, v1.ReasonTooManyMissed)
 	w.refresh()
 	w.now = at("2026-05-01T15:01:00Z")
-	if _, err := w.run(runNext); err != nil {
-		t.Fatal(err)
-	}
+	w.must(runNext)
 	wantCondition(t, w.status(), v1.ConditionMissedRuns, metav1.ConditionFalse, v1.ReasonOnSchedule)
 }
 
 func TestADeadlineBoundsWhatIsCalledMissed(t *testing.T) {
 	w := newWorld(t, func(c *v1.CronJob) { c.Spec.StartingDeadlineSeconds = ptr.To[int64](30) })
 	w.now = at("2026-05-01T15:00:00Z")
-	if _, err := w.run(runNext); err != nil {
-		t.Fatal(err)
-	}
+	w.must(runNext)
 	wantCondition(t, w.status(), v1.ConditionMissedRuns, metav1.ConditionFalse, v1.ReasonOnSchedule)
 }
 
@@ -185,15 +139,9 @@ func TestConcurrencyPolicies(t *testing.T) {
 			if _, err := ctrlkit.IgnoreExit(result, err); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.wantWaits, ctrlkit.Waits(err)); diff != "" {
-				t.Errorf("waits (-want +got)\n%s", diff)
-			}
-			if diff := cmp.Diff(tt.wantJobs, w.jobNames()); diff != "" {
-				t.Errorf("Jobs (-want +got)\n%s", diff)
-			}
-			if diff := cmp.Diff(tt.wantJobs, refNames(w.status().Active)); diff != "" {
-				t.Errorf("active (-want +got)\n%s", diff)
-			}
+			same(t, "waits", tt.wantWaits, ctrlkit.Waits(err))
+			same(t, "Jobs", tt.wantJobs, w.jobNames())
+			same(t, "active", tt.wantJobs, refNames(w.status().Active))
 		})
 	}
 }
@@ -214,13 +162,7 @@ func TestARunThatWasForbiddenIsStartedLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.refresh()
-	if _, err := w.run(runNext); err != nil {
-		t.Fatal(err)
-	}
-	if got := text(w.status().LastScheduleTime.Time); got != "2026-05-01T12:04:00Z" {
-		t.Errorf("last schedule time %s, want the latest that was due", got)
-	}
-	if got := len(w.jobNames()); got != 2 {
-		t.Errorf("%d Jobs, want the old and one new", got)
-	}
+	w.must(runNext)
+	w.scheduledLast("2026-05-01T12:04:00Z")
+	same(t, "number of Jobs", 2, len(w.jobNames()))
 }

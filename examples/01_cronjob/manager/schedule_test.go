@@ -32,88 +32,40 @@ type scheduleCase struct {
 }
 
 var scheduleCases = []scheduleCase{
-	{
-		name: "nothing is due yet", schedule: "*/5 * * * *",
-		last: "2026-05-01T12:05:00Z", now: "2026-05-01T12:09:59Z",
-		want: wantedRuns{next: "2026-05-01T12:10:00Z"},
-	},
-	{
-		name: "due on the second", schedule: "*/5 * * * *",
-		last: "2026-05-01T12:05:00Z", now: "2026-05-01T12:10:00Z",
-		want: wantedRuns{due: "2026-05-01T12:10:00Z", next: "2026-05-01T12:15:00Z"},
-	},
-	{
-		name: "of several that were missed only the latest is due", schedule: "*/5 * * * *",
-		last: "2026-05-01T12:00:00Z", now: "2026-05-01T12:17:00Z",
-		want: wantedRuns{due: "2026-05-01T12:15:00Z", missed: 2, next: "2026-05-01T12:20:00Z"},
-	},
-	{
-		name: "a hundred missed are counted", schedule: "* * * * *",
-		last: "2026-05-01T12:00:00Z", now: "2026-05-01T13:41:00Z",
-		want: wantedRuns{due: "2026-05-01T13:41:00Z", missed: 100, next: "2026-05-01T13:42:00Z"},
-	},
-	{
-		name: "after years of suspension the count stops and the latest is still found", schedule: "* * * 1 *",
-		last: "2020-05-01T12:00:00Z", now: "2026-05-01T12:00:00Z",
-		want: wantedRuns{due: "2026-01-31T23:59:00Z", missed: 101, next: "2027-01-01T00:00:00Z"},
-	},
-	{
-		name: "descriptor", schedule: "@hourly",
-		last: "2026-05-01T12:20:00Z", now: "2026-05-01T13:00:01Z",
-		want: wantedRuns{due: "2026-05-01T13:00:00Z", next: "2026-05-01T14:00:00Z"},
-	},
-	{
-		name: "an interval counts from the last run", schedule: "@every 10s",
-		last: "2026-05-01T12:00:03Z", now: "2026-05-01T12:00:25Z",
-		want: wantedRuns{due: "2026-05-01T12:00:23Z", missed: 1, next: "2026-05-01T12:00:33Z"},
-	},
-	{
-		name: "an interval is due on the second", schedule: "@every 10s",
-		last: "2026-05-01T12:00:03Z", now: "2026-05-01T12:00:13Z",
-		want: wantedRuns{due: "2026-05-01T12:00:13Z", next: "2026-05-01T12:00:23Z"},
-	},
-	{
-		name: "an interval that has not passed", schedule: "@every 1h30m",
-		last: "2026-05-01T12:00:00Z", now: "2026-05-01T13:29:59Z",
-		want: wantedRuns{next: "2026-05-01T13:30:00Z"},
-	},
-	{
-		name: "the last run was started by a clock that was fast", schedule: "*/5 * * * *",
-		last: "2026-05-01T12:10:00Z", now: "2026-05-01T12:06:00Z",
-		want: wantedRuns{next: "2026-05-01T12:15:00Z"},
-	},
-	{
-		name: "an interval whose last run was started by a clock that was fast", schedule: "@every 1m",
-		last: "2026-05-01T12:10:00Z", now: "2026-05-01T12:06:00Z",
-		want: wantedRuns{next: "2026-05-01T12:11:00Z"},
-	},
-	{
-		name: "time zone in winter", schedule: "0 9 * * *", zone: "Europe/Berlin",
-		last: "2026-01-10T09:00:00Z", now: "2026-01-11T08:00:00Z",
-		want: wantedRuns{due: "2026-01-11T08:00:00Z", next: "2026-01-12T08:00:00Z"},
-	},
-	{
-		name: "time zone in summer", schedule: "0 9 * * *", zone: "Europe/Berlin",
-		last: "2026-07-10T09:00:00Z", now: "2026-07-11T07:00:00Z",
-		want: wantedRuns{due: "2026-07-11T07:00:00Z", next: "2026-07-12T07:00:00Z"},
-	},
-	{
-		// On 29 March 2026 the clocks went from 2:00 to 3:00.
-		name: "a time that the change to summer time omits has no run", schedule: "30 2 * * *", zone: "Europe/Berlin",
-		last: "2026-03-28T01:30:00Z", now: "2026-03-28T12:00:00Z",
-		want: wantedRuns{next: "2026-03-30T00:30:00Z"},
-	},
-	{
-		// On 25 October 2026 the clocks went from 3:00 to 2:00.
-		name: "a time that the change to winter time repeats has two runs", schedule: "30 2 * * *", zone: "Europe/Berlin",
-		last: "2026-10-25T00:30:00Z", now: "2026-10-25T01:30:00Z",
-		want: wantedRuns{due: "2026-10-25T01:30:00Z", next: "2026-10-26T01:30:00Z"},
-	},
-	{
-		name: "an hourly schedule is hourly through the change to winter time", schedule: "0 * * * *", zone: "Europe/Berlin",
-		last: "2026-10-24T23:00:00Z", now: "2026-10-25T02:00:00Z",
-		want: wantedRuns{due: "2026-10-25T02:00:00Z", missed: 2, next: "2026-10-25T03:00:00Z"},
-	},
+	{"nothing is due yet", "*/5 * * * *", "",
+		"2026-05-01T12:05:00Z", "2026-05-01T12:09:59Z", wantedRuns{next: "2026-05-01T12:10:00Z"}},
+	{"due on the second", "*/5 * * * *", "",
+		"2026-05-01T12:05:00Z", "2026-05-01T12:10:00Z", wantedRuns{due: "2026-05-01T12:10:00Z", next: "2026-05-01T12:15:00Z"}},
+	{"of several that were missed only the latest is due", "*/5 * * * *", "",
+		"2026-05-01T12:00:00Z", "2026-05-01T12:17:00Z", wantedRuns{due: "2026-05-01T12:15:00Z", missed: 2, next: "2026-05-01T12:20:00Z"}},
+	{"a hundred missed are counted", "* * * * *", "",
+		"2026-05-01T12:00:00Z", "2026-05-01T13:41:00Z", wantedRuns{due: "2026-05-01T13:41:00Z", missed: 100, next: "2026-05-01T13:42:00Z"}},
+	{"after years of suspension the count stops and the latest is still found", "* * * 1 *", "",
+		"2020-05-01T12:00:00Z", "2026-05-01T12:00:00Z", wantedRuns{due: "2026-01-31T23:59:00Z", missed: 101, next: "2027-01-01T00:00:00Z"}},
+	{"descriptor", "@hourly", "",
+		"2026-05-01T12:20:00Z", "2026-05-01T13:00:01Z", wantedRuns{due: "2026-05-01T13:00:00Z", next: "2026-05-01T14:00:00Z"}},
+	{"an interval counts from the last run", "@every 10s", "",
+		"2026-05-01T12:00:03Z", "2026-05-01T12:00:25Z", wantedRuns{due: "2026-05-01T12:00:23Z", missed: 1, next: "2026-05-01T12:00:33Z"}},
+	{"an interval is due on the second", "@every 10s", "",
+		"2026-05-01T12:00:03Z", "2026-05-01T12:00:13Z", wantedRuns{due: "2026-05-01T12:00:13Z", next: "2026-05-01T12:00:23Z"}},
+	{"an interval that has not passed", "@every 1h30m", "",
+		"2026-05-01T12:00:00Z", "2026-05-01T13:29:59Z", wantedRuns{next: "2026-05-01T13:30:00Z"}},
+	{"the last run was started by a clock that was fast", "*/5 * * * *", "",
+		"2026-05-01T12:10:00Z", "2026-05-01T12:06:00Z", wantedRuns{next: "2026-05-01T12:15:00Z"}},
+	{"an interval whose last run was started by a clock that was fast", "@every 1m", "",
+		"2026-05-01T12:10:00Z", "2026-05-01T12:06:00Z", wantedRuns{next: "2026-05-01T12:11:00Z"}},
+	{"time zone in winter", "0 9 * * *", "Europe/Berlin",
+		"2026-01-10T09:00:00Z", "2026-01-11T08:00:00Z", wantedRuns{due: "2026-01-11T08:00:00Z", next: "2026-01-12T08:00:00Z"}},
+	{"time zone in summer", "0 9 * * *", "Europe/Berlin",
+		"2026-07-10T09:00:00Z", "2026-07-11T07:00:00Z", wantedRuns{due: "2026-07-11T07:00:00Z", next: "2026-07-12T07:00:00Z"}},
+	// On 29 March 2026 the clocks went from 2:00 to 3:00.
+	{"a time that the change to summer time omits has no run", "30 2 * * *", "Europe/Berlin",
+		"2026-03-28T01:30:00Z", "2026-03-28T12:00:00Z", wantedRuns{next: "2026-03-30T00:30:00Z"}},
+	// On 25 October 2026 the clocks went from 3:00 to 2:00.
+	{"a time that the change to winter time repeats has two runs", "30 2 * * *", "Europe/Berlin",
+		"2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", wantedRuns{due: "2026-10-25T01:30:00Z", next: "2026-10-26T01:30:00Z"}},
+	{"an hourly schedule is hourly through the change to winter time", "0 * * * *", "Europe/Berlin",
+		"2026-10-24T23:00:00Z", "2026-10-25T02:00:00Z", wantedRuns{due: "2026-10-25T02:00:00Z", missed: 2, next: "2026-10-25T03:00:00Z"}},
 }
 
 func TestScheduleAt(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
+	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -209,6 +210,35 @@ func (w *world) client() client.Client {
 		},
 	})
 	return interceptor.NewClient(counted, w.faults)
+}
+
+// must reconciles the CronJob with a workflow, which does not fail.
+func (w *world) must(workflow func(*CronJobControllerManager) ctrlkit.Action) ctrl.Result {
+	w.t.Helper()
+	result, err := w.run(workflow)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return result
+}
+
+// wrote checks all that the operator has tried to write.
+func (w *world) wrote(want ...string) {
+	w.t.Helper()
+	same(w.t, "writes", want, w.writes)
+}
+
+// scheduledLast checks the last time in the schedule that the status has.
+func (w *world) scheduledLast(want string) {
+	w.t.Helper()
+	same(w.t, "last schedule time", want, text(w.status().LastScheduleTime.Time))
+}
+
+func same[T any](t *testing.T, what string, want, got T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got)\n%s", what, diff)
+	}
 }
 
 // takeEvents returns the events since the last call.

@@ -26,11 +26,7 @@ import (
 func TestReconcile(t *testing.T) {
 	forStages(t, func(t *testing.T, s stage) {
 		w := newWorld(t)
-		c := w.direct()
-		w.must(w.client.Create(t.Context(), newCronJob()))
-		w.settle()
-
-		r := s.of(c, c.Scheme(), &clock{time.Now()})
+		r := w.reconcilerOf(s, &clock{time.Now()})
 		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
 			t.Fatal(err)
 		}
@@ -126,58 +122,32 @@ var scheduleTests = []struct {
 	change func(spec *v1.CronJobSpec)
 	visits []visit
 }{
-	{
-		name: "a Job at each time",
-		visits: []visit{
-			{at: "00:30", again: 30 * time.Minute},
-			{at: "01:00", again: time.Hour, jobs: []string{atOne}, active: []string{atOne}},
-			{at: "01:20", again: 40 * time.Minute, jobs: []string{atOne}, active: []string{atOne}},
-			{at: "02:10", again: 50 * time.Minute, jobs: []string{atOne, atTwo}, active: []string{atOne, atTwo}},
-			{at: "02:20", finish: atOne, again: 40 * time.Minute, jobs: []string{atOne, atTwo}, active: []string{atTwo}},
-		},
-	},
-	{
-		name: "of several missed runs, the latest",
-		visits: []visit{
-			{at: "03:10", again: 50 * time.Minute, jobs: []string{atThree}, active: []string{atThree}},
-			{at: "03:20", again: 40 * time.Minute, jobs: []string{atThree}, active: []string{atThree}},
-		},
-	},
-	{
-		name:   "a run that is too late",
-		change: func(spec *v1.CronJobSpec) { spec.StartingDeadlineSeconds = new(int64(90)) },
-		visits: []visit{
-			{at: "01:10", again: 50 * time.Minute},
-			{at: "02:01", again: 59 * time.Minute, jobs: []string{atTwo}, active: []string{atTwo}},
-		},
-	},
-	{
-		name:   "suspended",
-		change: func(spec *v1.CronJobSpec) { spec.Suspend = new(true) },
-		visits: []visit{{at: "01:00"}},
-	},
-	{
-		name:   "Forbid",
-		change: func(spec *v1.CronJobSpec) { spec.ConcurrencyPolicy = v1.ForbidConcurrent },
-		visits: []visit{
-			{at: "01:00", again: time.Hour, jobs: []string{atOne}, active: []string{atOne}},
-			{at: "02:00", again: time.Hour, jobs: []string{atOne}, active: []string{atOne}},
-			{at: "02:10", finish: atOne, again: 50 * time.Minute, jobs: []string{atOne, atTwo}, active: []string{atTwo}},
-		},
-	},
-	{
-		name:   "Replace",
-		change: func(spec *v1.CronJobSpec) { spec.ConcurrencyPolicy = v1.ReplaceConcurrent },
-		visits: []visit{
-			{at: "01:00", again: time.Hour, jobs: []string{atOne}, active: []string{atOne}},
-			{at: "02:00", again: time.Hour, jobs: []string{atTwo}, active: []string{atTwo}},
-		},
-	},
-	{
-		name:   "no schedule",
-		change: func(spec *v1.CronJobSpec) { spec.Schedule = "soon" },
-		visits: []visit{{at: "01:00"}},
-	},
+	{"a Job at each time", func(*v1.CronJobSpec) {}, []visit{
+		{at: "00:30", again: 30 * time.Minute},
+		{at: "01:00", again: time.Hour, jobs: []string{atOne}, active: []string{atOne}},
+		{at: "01:20", again: 40 * time.Minute, jobs: []string{atOne}, active: []string{atOne}},
+		{at: "02:10", again: 50 * time.Minute, jobs: []string{atOne, atTwo}, active: []string{atOne, atTwo}},
+		{at: "02:20", finish: atOne, again: 40 * time.Minute, jobs: []string{atOne, atTwo}, active: []string{atTwo}},
+	}},
+	{"of several missed runs, the latest", func(*v1.CronJobSpec) {}, []visit{
+		{at: "03:10", again: 50 * time.Minute, jobs: []string{atThree}, active: []string{atThree}},
+		{at: "03:20", again: 40 * time.Minute, jobs: []string{atThree}, active: []string{atThree}},
+	}},
+	{"a run that is too late", func(spec *v1.CronJobSpec) { spec.StartingDeadlineSeconds = new(int64(90)) }, []visit{
+		{at: "01:10", again: 50 * time.Minute},
+		{at: "02:01", again: 59 * time.Minute, jobs: []string{atTwo}, active: []string{atTwo}},
+	}},
+	{"suspended", func(spec *v1.CronJobSpec) { spec.Suspend = new(true) }, []visit{{at: "01:00"}}},
+	{"Forbid", func(spec *v1.CronJobSpec) { spec.ConcurrencyPolicy = v1.ForbidConcurrent }, []visit{
+		{at: "01:00", again: time.Hour, jobs: []string{atOne}, active: []string{atOne}},
+		{at: "02:00", again: time.Hour, jobs: []string{atOne}, active: []string{atOne}},
+		{at: "02:10", finish: atOne, again: 50 * time.Minute, jobs: []string{atOne, atTwo}, active: []string{atTwo}},
+	}},
+	{"Replace", func(spec *v1.CronJobSpec) { spec.ConcurrencyPolicy = v1.ReplaceConcurrent }, []visit{
+		{at: "01:00", again: time.Hour, jobs: []string{atOne}, active: []string{atOne}},
+		{at: "02:00", again: time.Hour, jobs: []string{atTwo}, active: []string{atTwo}},
+	}},
+	{"no schedule", func(spec *v1.CronJobSpec) { spec.Schedule = "soon" }, []visit{{at: "01:00"}}},
 }
 
 // The times at which Jobs are created, by the clock of the reconciler.
@@ -187,15 +157,8 @@ func TestSchedule(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			forStages(t, func(t *testing.T, s stage) {
 				w := newWorld(t)
-				c := w.direct()
-				cronJob := newCronJob()
-				if tt.change != nil {
-					tt.change(&cronJob.Spec)
-				}
-				w.must(w.client.Create(t.Context(), cronJob))
-				w.settle()
 				now := &clock{}
-				r := s.of(c, c.Scheme(), now)
+				r := w.reconcilerOf(s, now, tt.change)
 				for _, v := range tt.visits {
 					w.visit(r, now, v)
 				}
@@ -243,12 +206,7 @@ func (w *world) reconcile(r reconciler) reconcile.Result {
 func TestARunIsNotRepeated(t *testing.T) {
 	forStages(t, func(t *testing.T, s stage) {
 		w := newWorld(t)
-		c := w.direct()
-		cronJob := newCronJob()
-		cronJob.Spec.SuccessfulJobsHistoryLimit = new(int32(0))
-		w.must(w.client.Create(t.Context(), cronJob))
-		w.settle()
-		r := s.of(c, c.Scheme(), &clock{midnight.Add(time.Hour)})
+		r := w.reconcilerOf(s, &clock{midnight.Add(time.Hour)}, keepsNone)
 		w.reconcile(r)
 		w.finish(atOne, batchv1.JobComplete)
 		w.settle()
@@ -266,13 +224,8 @@ func TestARunIsNotRepeated(t *testing.T) {
 func TestOldJobsAreDeletedAlthoughNoneCanBeCreated(t *testing.T) {
 	forStages(t, func(t *testing.T, s stage) {
 		w := newWorld(t)
-		c := w.direct()
-		cronJob := newCronJob()
-		cronJob.Spec.SuccessfulJobsHistoryLimit = new(int32(0))
-		w.must(w.client.Create(t.Context(), cronJob))
-		w.settle()
 		now := &clock{midnight.Add(time.Hour)}
-		r := s.of(c, c.Scheme(), now)
+		r := w.reconcilerOf(s, now, keepsNone)
 		w.reconcile(r)
 		w.finish(atOne, batchv1.JobComplete)
 		w.settle()
@@ -291,11 +244,8 @@ func TestOldJobsAreDeletedAlthoughNoneCanBeCreated(t *testing.T) {
 func TestAForeignJobIsNotTheRun(t *testing.T) {
 	forStages(t, func(t *testing.T, s stage) {
 		w := newWorld(t)
-		c := w.direct()
-		w.must(w.client.Create(t.Context(), newCronJob()))
 		w.must(w.client.Create(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: atOne}, Spec: newJobSpec()}))
-		w.settle()
-		r := s.of(c, c.Scheme(), &clock{midnight.Add(time.Hour)})
+		r := w.reconcilerOf(s, &clock{midnight.Add(time.Hour)})
 		_, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 		if refused, want := err != nil, s.name != "steps"; refused != want {
 			t.Errorf("got error %v, want one: %t", err, want)

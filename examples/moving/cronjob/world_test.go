@@ -203,6 +203,21 @@ func (w *world) finish(name string, as batchv1.JobConditionType) {
 	w.must(w.client.Status().Update(w.t.Context(), job))
 }
 
+// reconcilerOf creates a CronJob, and returns the reconciler of a stage that the test calls itself.
+func (w *world) reconcilerOf(s stage, now *clock, change ...func(*v1.CronJobSpec)) reconciler {
+	w.t.Helper()
+	c, cronJob := w.direct(), newCronJob()
+	for _, f := range change {
+		f(&cronJob.Spec)
+	}
+	w.must(w.client.Create(w.t.Context(), cronJob))
+	w.settle()
+	return s.of(c, c.Scheme(), now)
+}
+
+// keepsNone has the limit of the history be 0.
+func keepsNone(spec *v1.CronJobSpec) { spec.SuccessfulJobsHistoryLimit = new(int32(0)) }
+
 // direct starts the manager, and returns a client for a reconciler that the test calls itself. As
 // that of a scaffolded suite, it reads from the API server. It lists from the cache, because the API
 // server does not have the index of Jobs.
