@@ -119,7 +119,7 @@ func startSlow(t *testing.T, objects, workers int) *slow {
 // All workers are busy as long as there is something to create: in virtual time, nothing but the
 // calls takes time.
 func TestThroughput(t *testing.T) {
-	const objects, workers = 1000, 10
+	const objects, workers = 500, 10
 	rings.Test(t, "takes a second")
 	synctest.Test(t, func(t *testing.T) {
 		s := startSlow(t, objects, workers)
@@ -142,7 +142,7 @@ func TestThroughput(t *testing.T) {
 
 // Objects that an operator has found all at once, after a restart, are not polled all at once.
 func TestNoHerd(t *testing.T) {
-	const objects, minutes = 300, 60
+	const objects, minutes = 300, 30
 	rings.Test(t, "takes a second")
 	synctest.Test(t, func(t *testing.T) {
 		s := startSlow(t, objects, 100) // workers do not spread the polls

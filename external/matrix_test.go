@@ -116,7 +116,7 @@ func TestMistakesAreFound(t *testing.T) {
 		{"deletion by name", all[0], all[0].mistaken(external.NoWait), harm},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if !slices.Contains([]string{"by hand, name", "token"}, tt.name) {
+			if !slices.Contains([]string{"by hand, name", "by hand, token", "intent"}, tt.name) {
 				rings.Explore(t, "takes a while")
 			}
 			report := sim.Explore(t, tt.class.workload(tt.wrong), sim.WithStopOn(tt.caught...))
@@ -162,7 +162,7 @@ func TestOnlyALostResultNeedsAPerson(t *testing.T) {
 			if !tt.right {
 				rings.Explore(t, "takes a minute")
 			}
-			report := sim.Explore(t, none.workload(tt.operator), sim.WithSample(60))
+			report := sim.Explore(t, none.workload(tt.operator), sim.WithSample(30))
 			if report == nil {
 				return
 			}
