@@ -4,11 +4,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
@@ -70,22 +73,34 @@ func (s *sample) run() ([]record, error) {
 	}
 	var all []place
 	places(reflect.TypeOf(typed).Elem(), s.stored, nil, &all)
-	var out []record
-	for _, p := range all {
-		if inTemplate(s.id(), p.general()) && !strings.HasSuffix(p.general(), ".containers[].image") {
-			continue // one field shows whether templates may change
-		}
-		r := record{place: p, sample: s}
-		for _, change := range changes(p) {
-			a, err := s.ask(change)
-			if err != nil {
-				return nil, fmt.Errorf("%s, %s = %s: %w", s.id(), p, change.key(), err)
-			}
-			r.answers = append(r.answers, a)
-		}
-		out = append(out, r)
+	all = slices.DeleteFunc(all, func(p place) bool { // one field shows whether templates may change
+		return inTemplate(s.id(), p.general()) && !strings.HasSuffix(p.general(), ".containers[].image")
+	})
+	out, errs := make([]record, len(all)), make([]error, len(all))
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var asking sync.WaitGroup
+	for i, p := range all {
+		free <- struct{}{}
+		asking.Go(func() {
+			out[i], errs[i] = s.askAll(p)
+			<-free
+		})
 	}
-	return out, nil
+	asking.Wait()
+	return out, errors.Join(errs...)
+}
+
+// askAll makes all probes of a field.
+func (s *sample) askAll(p place) (record, error) {
+	r := record{place: p, sample: s}
+	for _, change := range changes(p) {
+		a, err := s.ask(change)
+		if err != nil {
+			return r, fmt.Errorf("%s, %s = %s: %w", s.id(), p, change.key(), err)
+		}
+		r.answers = append(r.answers, a)
+	}
+	return r, nil
 }
 
 // ask asks the real server about a change of the stored sample, as a new object and as an update.
