@@ -17,5 +17,4 @@ package v1
 // generateEmbeddedObjectMeta. maxDescLen omits the descriptions of fields: those of the template
 // alone would exceed the 256 KiB that kubectl apply can store in an annotation.
 
-//go:generate go tool controller-gen object paths=.
-//go:generate go tool controller-gen crd:generateEmbeddedObjectMeta=true,maxDescLen=0 paths=. output:crd:dir=../../config/crd/bases
+//go:generate go tool controller-gen object crd:generateEmbeddedObjectMeta=true,maxDescLen=0 paths=. output:crd:dir=../../config/crd/bases

@@ -8,5 +8,4 @@
 // +groupName=demo.ctrlkit.dev
 package v1
 
-//go:generate go tool controller-gen object paths=.
-//go:generate go tool controller-gen crd paths=. output:crd:dir=../../config/crd/bases
+//go:generate go tool controller-gen object crd paths=. output:crd:dir=../../config/crd/bases
