@@ -292,9 +292,9 @@ var oldWords = regexp.MustCompile(`(?i)\b(` + strings.Join([]string{
 
 // wordy are the files in which the old words may stand.
 var wordy = map[string]string{
-	"internal/house/house_test.go":    "it lists them",
-	"CHANGELOG.md":     "it has a table of them",
-	"docs/glossary.md": "it says what is not said",
+	"internal/house/house_test.go": "it lists them",
+	"CHANGELOG.md":                 "it has a table of them",
+	"docs/glossary.md":             "it says what is not said",
 }
 
 func TestWords(t *testing.T) {
