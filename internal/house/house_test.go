@@ -249,13 +249,26 @@ func TestCallsGoOneWayCanFail(t *testing.T) {
 	}
 }
 
-// The map names a file for each station of the ways through the house, and each package.
+// The map names a file for each station of the ways through the house, and each package. So do the
+// recipes for contributors, which also name tests.
 func TestArchitectureIsTrue(t *testing.T) {
 	text, err := os.ReadFile("docs/architecture.md")
 	must(t, err)
-	for _, match := range regexp.MustCompile("`([a-z0-9_/]+\\.go)`").FindAllStringSubmatch(string(text), -1) {
-		if _, err := os.Stat(match[1]); err != nil {
-			t.Errorf("docs/architecture.md names a file that is not there: %v", err)
+	recipes, err := os.ReadFile("CONTRIBUTING.md")
+	must(t, err)
+	var tests strings.Builder
+	for _, text := range filesBelow(t, "_test.go") {
+		tests.WriteString(text)
+	}
+	named := regexp.MustCompile("`(?:([a-z0-9_/-]+(?:/|\\.(?:go|txt|txtar|yaml)))|(Test[A-Za-z]+))`")
+	for page, text := range map[string][]byte{"docs/architecture.md": text, "CONTRIBUTING.md": recipes} {
+		for _, match := range named.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(match[1]); match[1] != "" && err != nil {
+				t.Errorf("%s names a file that is not there: %v", page, err)
+			}
+			if match[2] != "" && !strings.Contains(tests.String(), "func "+match[2]+"(t *testing.T)") {
+				t.Errorf("%s names the test %s, which is not there", page, match[2])
+			}
 		}
 	}
 	for _, p := range ownPackages(t) {
