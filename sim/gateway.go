@@ -57,6 +57,12 @@ func (g *gateway) serve(p *Process, r *apiserver.Request, body *watchBody, t tur
 	switch {
 	case r.Verb == "watch":
 		return &inject.Answer{Response: g.watches.begin(p, body, r)}
+	case p.user:
+		what := "read"
+		if cluster.IsWrite(r) {
+			what = "write"
+		}
+		return &inject.Answer{Response: g.cluster.Execute(r, what)}
 	case cluster.IsWrite(r):
 		putBack := g.writes.Arrive(r)
 		answer := g.injector.Write(&inject.Write{Actor: actor, Process: g.victim(p), Turn: t, Request: r})

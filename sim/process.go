@@ -35,6 +35,7 @@ type Process struct {
 	results *reconciles
 	reads   *reads
 	began   time.Time
+	user    bool // it is a client of the script: faults strike at its watches only
 
 	// Guarded by processes.mu:
 	skew     time.Duration // of the clock

@@ -227,10 +227,12 @@ func (w *World) lookInto(key, system string, do func(s *inventory)) {
 	})
 }
 
-// Config returns a configuration with which the script can act through any client, as a user.
+// Config returns a configuration with which the script can act through any client, as a user. Faults
+// do not strike at what it requests.
 func (w *World) Config() *rest.Config {
 	w.clients++
 	p := newProcess(w.run, fmt.Sprintf("user-%d", w.clients), func(error) {})
+	p.user = true
 	config := p.Config()
 	config.UserAgent = "user"
 	return config

@@ -257,7 +257,7 @@ func TestNormalizeOfAWorkload(t *testing.T) {
 
 // A client of the script acts as a user, not as the operator, and faults do not strike at it.
 func TestConfigOfTheScript(t *testing.T) {
-	r := script(t, Workload{}, func(w *World) {
+	clients := func(w *World) {
 		for _, name := range []string{"x", "y"} {
 			c, err := client.New(w.Config(), client.Options{})
 			if err != nil {
@@ -268,11 +268,13 @@ func TestConfigOfTheScript(t *testing.T) {
 				t.Error(err)
 			}
 		}
-	})
-	text := r.trace.String()
-	for _, want := range []string{"user-1 ", "user-2 ", "create configmaps default/y -> 201"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in the trace:\n%s", want, text)
+	}
+	for _, plan := range []string{"", "crash after write 1", "restart 1 events in the past of configmaps after write 1", "refuse read 1: 500"} {
+		text := play(t, Workload{Script: clients}, plan).trace.String()
+		for _, want := range []string{"user-1 ", "user-2 ", "create configmaps default/y -> 201"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q: %q is not in the trace:\n%s", plan, want, text)
+			}
 		}
 	}
 }
