@@ -115,6 +115,7 @@ func (c *calls[T]) connect(ctx context.Context, obj T, connect func(ctx context.
 // the one that tries again: the conditions of its objects hold still.
 func (c *calls[T]) guarded(name string, s *system, call func() (reached, err error)) error {
 	_, wait := ctrlkit.PollFor(fmt.Sprintf("%s, which could not be reached %d times in a row", name, c.Failures), c.Pause)
+	wait = &unreachedError{wait}
 	again := s.breaker.State() == gobreaker.StateHalfOpen
 	done, open := s.breaker.Allow()
 	if open != nil {
@@ -153,4 +154,18 @@ func unreachable(err error) error {
 		return nil
 	}
 	return err
+}
+
+// An unreachedError is the wait for a system that could not be reached several times in a row.
+type unreachedError struct{ error }
+
+func (e *unreachedError) Unwrap() error { return e.error }
+
+// canAnswer reports whether an error says no more than that it was not the time to call the system.
+func canAnswer(err error) bool {
+	if errors.As(err, new(*unreachedError)) {
+		return false
+	}
+	class := failure.Classify(err).Class
+	return len(ctrlkit.Waits(err)) > 0 || class == failure.ClassThrottled || class == failure.ClassCanceled
 }

@@ -169,7 +169,7 @@ func (e *external[T]) Claimed(T) bool { return true }
 // claimed reports whether there may be a resource of an object that is being deleted.
 func (e *external[T]) claimed(req *step.Request[T]) bool {
 	obj := req.Object
-	if slices.ContainsFunc(e.options.References, func(r reference.Of[T]) bool { return r.Unused(obj) }) {
+	if e.unused(obj) {
 		return false
 	}
 	if IDOf(obj) != "" || obj.GetAnnotations()[IntentAnnotation] != "" {
@@ -180,6 +180,19 @@ func (e *external[T]) claimed(req *step.Request[T]) bool {
 		return ok
 	}
 	return mayBeLost(req, e.options.Identity.class)
+}
+
+// mayBeFound reports whether there may be a resource of an object that is being deleted although
+// nothing shows a claim, and the system shows whose it is: another client may have removed the
+// annotations before the process ended that knew them.
+func (e *external[T]) mayBeFound(req *step.Request[T]) bool {
+	class := e.options.Identity.class
+	return (class == className || class == classTag) && req.HasFinalizer() && !e.unused(req.Object)
+}
+
+// unused reports whether a reference shows that no resource was made of an object.
+func (e *external[T]) unused(obj T) bool {
+	return slices.ContainsFunc(e.options.References, func(r reference.Of[T]) bool { return r.Unused(obj) })
 }
 
 // CreateOrUpdate implements [lifecycle.Reconciler].
@@ -220,11 +233,18 @@ func (e *external[T]) UpdateStatus(ctx context.Context, req *step.Request[T]) er
 
 // Delete implements [lifecycle.Reconciler].
 func (e *external[T]) Delete(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
-	if !e.claimed(req) {
+	claimed := e.claimed(req)
+	if !claimed && !e.mayBeFound(req) {
 		return ctrlkit.NoRequeue() // no resource was ever made
 	}
 	s, err := e.open(ctx, req)
-	if err != nil {
+	if err == nil {
+		err = s.find(ctx)
+	}
+	switch {
+	case err != nil && !claimed && !canAnswer(err):
+		return ctrlkit.NoRequeue() // nothing shows that there is one, and the system may never answer
+	case err != nil:
 		return ctrl.Result{}, withoutSystem(err)
 	}
 	result, err := s.delete(ctx)

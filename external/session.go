@@ -381,11 +381,8 @@ func (s *session[T]) settle(ctx context.Context) (ctrl.Result, error) {
 	return ctrlkit.ContinueAndRequeueAfter(lifecycle.Spread(s.options.Poll, s.req.Object))
 }
 
-// delete deletes the resource.
+// delete deletes the resource that find has observed.
 func (s *session[T]) delete(ctx context.Context) (ctrl.Result, error) {
-	if err := s.find(ctx); err != nil {
-		return ctrl.Result{}, withoutSystem(err)
-	}
 	if s.id == "" {
 		if done, err := s.findForDeletion(ctx); err != nil || done {
 			return ctrl.Result{}, err

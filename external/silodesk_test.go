@@ -58,6 +58,7 @@ type siloDesk struct {
 	store     *store
 	connector external.Connector[*Silo]
 	options   external.Options[*Silo]
+	other     step.Cleaner[*Silo] // a further step that cleans up; nil without one
 	engine    *step.Engine[*Silo]
 	recorder  *events.FakeRecorder
 	ring      *journal.Ring
@@ -127,9 +128,13 @@ func onDesk(t *testing.T, name string, identity external.Identity[*Silo], test f
 // restart replaces the operator, with the options and the connector as they are now.
 func (d *siloDesk) restart() {
 	d.t.Helper()
+	steps := []step.Step[*Silo]{external.New("Silo", d.connector, d.options)}
+	if d.other != nil {
+		steps = append(steps, d.other)
+	}
 	e, err := step.New(step.Options[*Silo]{
 		Name: "silos", Client: cached{d.client, d}, APIReader: d.client, Recorder: d.recorder, Observers: []journal.Observer{d.ring},
-	}, external.New("Silo", d.connector, d.options))
+	}, steps...)
 	d.must(err)
 	d.engine = e
 }

@@ -11,9 +11,12 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // A counting client notes the writes to the Silo, in the order of the calls of the store.
@@ -145,12 +148,39 @@ func TestStrippedAnnotationsAfterARestart(t *testing.T) {
 	})
 }
 
+// The managed fields do not show a claim if another step cleans up: what the system knows by a name
+// or a tag, with its owner, is deleted all the same, and nothing else.
+func TestStrippedAnnotationsBesideAnotherCleanup(t *testing.T) {
+	for _, class := range []string{"name", "tag"} {
+		onDesk(t, class, siloIdentities[class], func(t *testing.T, d *siloDesk) {
+			done := func(context.Context, *step.Request[*Silo]) (ctrl.Result, error) { return ctrl.Result{}, nil }
+			d.other = step.External("Other", done, done)
+			d.restart()
+			d.settle()
+			d.change(func(obj *Silo) { obj.Annotations = nil })
+			d.restart()
+			d.delete()
+			d.wait()
+			d.gone()
+		})
+	}
+	onDesk(t, "of another object", byName(), func(t *testing.T, d *siloDesk) {
+		d.settle()
+		d.store.all[d.store.ids()[0]].owner = "another"
+		d.change(func(obj *Silo) { obj.Annotations, obj.ManagedFields = nil, []metav1.ManagedFieldsEntry{{}} })
+		d.restart()
+		d.delete()
+		d.wait()
+		d.has(1)
+	})
+}
+
 // The right twin: an object that has its finalizer from an admission policy, and was never
 // claimed, needs no system to be deleted. Where the token is not written, the system is needed.
 func TestNeverClaimedNeedsNoSystem(t *testing.T) {
 	eachIdentity(t, func(t *testing.T, d *siloDesk) {
 		d.change(func(obj *Silo) { obj.Finalizers = []string{siloFinalizer} })
-		d.store.fail = failing("connect", errors.New("no credentials"))
+		d.store.fail = func(string) error { return errors.New("no credentials") }
 		_, _ = d.reconcile()
 		d.restart()
 		d.delete()
