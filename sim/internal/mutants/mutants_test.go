@@ -16,7 +16,7 @@ import (
 
 var (
 	pairs       = flag.Int("pairs", 10, "run so many `pairs` of faults against each right twin")
-	repetitions = flag.Int("repetitions", 3, "run the plan that shows a mutant so many `times`")
+	repetitions = flag.Int("repetitions", 2, "run the plan that shows a mutant so many `times`")
 	part        = flag.String("part", "1/1", "run only the `i/n`-th part of the mutants, and of the twins")
 )
 
