@@ -54,8 +54,11 @@ const (
 	given                    // the object has given it away
 )
 
+// An ownership decides for a session whose the resource is.
+type ownership[T client.Object] struct{ *session[T] }
+
 // standing returns whose the resource is that was observed.
-func (s *session[T]) standing() standing {
+func (s ownership[T]) standing() standing {
 	own, owner, r := OwnerOf(s.req.Object), s.seen.Owner, s.record
 	to := gaveTo(s.req.Object)
 	recorded := r.uid // of whom the record is
@@ -84,7 +87,7 @@ func (s *session[T]) standing() standing {
 }
 
 // claim makes a resource that exists that of the object, if it is, or may be taken over.
-func (s *session[T]) claim(ctx context.Context, known bool) error {
+func (s ownership[T]) claim(ctx context.Context, known bool) error {
 	obj := s.req.Object
 	standing := s.standing()
 	switch {
@@ -113,7 +116,7 @@ func (s *session[T]) claim(ctx context.Context, known bool) error {
 
 // takeOver adopts a resource that has, or had, another owner, if people have decided so on both
 // sides.
-func (s *session[T]) takeOver(ctx context.Context, standing standing) error {
+func (s ownership[T]) takeOver(ctx context.Context, standing standing) error {
 	obj, owner := s.req.Object, s.seen.Owner
 	if owner == "" && standing == former {
 		owner = s.record.uid
@@ -140,7 +143,7 @@ func (s *session[T]) takeOver(ctx context.Context, standing standing) error {
 }
 
 // ownedByTheDead is the failure of an object whose resource has an owner that is not in the cluster.
-func (s *session[T]) ownedByTheDead(standing standing, owner string) error {
+func (s ownership[T]) ownedByTheDead(standing standing, owner string) error {
 	word, why, when := owner, "it belongs to an object with the UID "+owner+", which is not in this cluster", "that object is gone for good, in every cluster"
 	switch standing {
 	case former:
@@ -154,7 +157,7 @@ func (s *session[T]) ownedByTheDead(standing standing, owner string) error {
 
 // adopt records that the resource is that of the object from now on. Where the system stores owners,
 // an update follows, which stores ours.
-func (s *session[T]) adopt(from string) {
+func (s ownership[T]) adopt(from string) {
 	annotate(s.req.Object, IDAnnotation, s.id)
 	s.record = record{step: created, at: time.Now(), token: s.record.token, uid: OwnerOf(s.req.Object), of: fingerprint(s.id), from: from}
 	setRecord(s.req.Object, s.record)
@@ -168,7 +171,7 @@ func (s *session[T]) adopt(from string) {
 
 // noteMark records that our UID is stored with a resource of a name that clients choose. A resource
 // of that name without it is another one then.
-func (s *session[T]) noteMark() {
+func (s ownership[T]) noteMark() {
 	if s.seen.Owner != "" {
 		s.marks.Store(true)
 	}
@@ -183,9 +186,9 @@ func (s *session[T]) noteMark() {
 	setRecord(s.req.Object, s.record)
 }
 
-// checkOwner returns an error if a resource that was just created or changed is not ours: another
+// check returns an error if a resource that was just created or changed is not ours: another
 // client was faster.
-func (s *session[T]) checkOwner() error {
+func (s ownership[T]) check() error {
 	if standing := s.standing(); s.seen.exists() && standing != ours {
 		return s.foreign(fmt.Sprintf("it belongs to the object with the UID %q", s.seen.Owner), "choose another name or id")
 	}
@@ -195,7 +198,7 @@ func (s *session[T]) checkOwner() error {
 
 // mayDelete reports whether the resource of an object that is being deleted is its own. If it is not,
 // it is left, and an event says so.
-func (s *session[T]) mayDelete() bool {
+func (s ownership[T]) mayDelete() bool {
 	obj, why := s.req.Object, ""
 	switch standing := s.standing(); {
 	case gaveTo(obj) != "":
@@ -218,7 +221,7 @@ func (s *session[T]) mayDelete() bool {
 
 // user returns another object that uses the same resource of a system which stores no owners, nil if
 // there is none.
-func (s *session[T]) user(ctx context.Context) (client.Object, error) {
+func (s ownership[T]) user(ctx context.Context) (client.Object, error) {
 	system := func(obj client.Object) string {
 		if t, ok := obj.(T); ok && s.calls.System != nil {
 			return s.calls.System(t)
@@ -233,7 +236,7 @@ func (s *session[T]) user(ctx context.Context) (client.Object, error) {
 }
 
 // living returns the object of the kind that has a UID, nil if there is none. Live asks the API server.
-func (s *session[T]) living(ctx context.Context, uid string, live bool) (client.Object, error) {
+func (s ownership[T]) living(ctx context.Context, uid string, live bool) (client.Object, error) {
 	if uid == "" {
 		return nil, nil
 	}
@@ -242,7 +245,7 @@ func (s *session[T]) living(ctx context.Context, uid string, live bool) (client.
 
 // another returns another object of the kind, nil if there is none. Live asks the API server, and
 // shows only metadata.
-func (s *session[T]) another(ctx context.Context, live bool, is func(obj client.Object) bool) (client.Object, error) {
+func (s ownership[T]) another(ctx context.Context, live bool, is func(obj client.Object) bool) (client.Object, error) {
 	var all []client.Object
 	var err error
 	if live {
@@ -262,7 +265,7 @@ func (s *session[T]) another(ctx context.Context, live bool, is func(obj client.
 
 // belongsTo is the failure of an object that names the resource of another object, or that of looking
 // for one.
-func (s *session[T]) belongsTo(other client.Object, err error) error {
+func (s ownership[T]) belongsTo(other client.Object, err error) error {
 	if err != nil {
 		return err
 	}
@@ -271,14 +274,14 @@ func (s *session[T]) belongsTo(other client.Object, err error) error {
 
 // foreign is the failure of an object whose resource is not its own. It may become its own without an
 // event.
-func (s *session[T]) foreign(why, remedy string) error {
+func (s ownership[T]) foreign(why, remedy string) error {
 	err := failure.Mark(fmt.Errorf("the resource %q is not ours: %s", s.id, why), failure.WithClass(failure.ClassTerminal),
 		failure.WithReason(ReasonForeign), failure.WithRetryAfter(lifecycle.Spread(s.options.Poll, s.req.Object)))
 	return remediable(err, remedy)
 }
 
 // givenAway is the wait of an object that has given its resource away.
-func (s *session[T]) givenAway() error {
+func (s ownership[T]) givenAway() error {
 	_, err := ctrlkit.WaitFor(fmt.Sprintf("nothing: its resource %s was given to the object with the UID %s; delete this object", s.id, gaveTo(s.req.Object)))
 	return err
 }

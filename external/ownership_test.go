@@ -5,6 +5,7 @@ package external_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -30,60 +31,60 @@ var ownership = []struct {
 	// says is in the condition of a refusal.
 	says string
 }{
-	{"nobody's", "stored, ownerless, kept", func(d *siloDesk) func() { d.theirs(""); return d.names("x") }, "adopted, deleted", ""},
-	{"of a living object", "stored, ownerless, kept", func(d *siloDesk) func() { return d.living("") }, "refused, left", "belongs to default/giver; choose another name or id"},
+	{"of no object", "stored, ownerless, kept", func(d *siloDesk) func() { theirs(d, ""); return names(d, "x") }, "adopted, deleted", ""},
+	{"of a living object", "stored, ownerless, kept", func(d *siloDesk) func() { return living(d, "") }, "refused, left", "belongs to default/giver; choose another name or id"},
 	{"of a living object, whose UID is named", "stored, ownerless, kept", func(d *siloDesk) func() {
-		check := d.living("")
-		d.annotate(external.AdoptFromAnnotation, string(d.giver().UID))
+		check := living(d, "")
+		d.annotate(external.AdoptFromAnnotation, string(giver(d).UID))
 		return check
 	}, "refused, left", "belongs to default/giver; choose another name or id"},
-	{"of a living object that gives it to another one", "stored, ownerless, kept", func(d *siloDesk) func() { return d.living("a-third") }, "refused, left", "belongs to default/giver"},
-	{"given by a living object", "stored, ownerless, kept", func(d *siloDesk) func() { return d.living(string(d.get().UID)) }, "adopted, deleted", ""},
-	{"of an object that is not there", "stored, kept", func(d *siloDesk) func() { d.theirs("gone"); return d.names("x") }, "refused, left", external.AdoptFromAnnotation + " to gone"},
+	{"of a living object that gives it to another one", "stored, ownerless, kept", func(d *siloDesk) func() { return living(d, "a-third") }, "refused, left", "belongs to default/giver"},
+	{"given by a living object", "stored, ownerless, kept", func(d *siloDesk) func() { return living(d, string(d.get().UID)) }, "adopted, deleted", ""},
+	{"of an object that is not there", "stored, kept", func(d *siloDesk) func() { theirs(d, "gone"); return names(d, "x") }, "refused, left", external.AdoptFromAnnotation + " to gone"},
 	{"of an object that is not there, as the remedy says", "stored, kept", func(d *siloDesk) func() {
-		d.theirs("gone")
+		theirs(d, "gone")
 		d.annotate(external.AdoptFromAnnotation, "gone")
-		return d.names("x")
+		return names(d, "x")
 	}, "adopted, deleted", ""},
 	{"of an object that is not there, and another UID is named", "stored, kept", func(d *siloDesk) func() {
-		d.theirs("gone")
+		theirs(d, "gone")
 		d.annotate(external.AdoptFromAnnotation, "other")
-		return d.names("x")
+		return names(d, "x")
 	}, "refused, left", external.AdoptFromAnnotation + " to gone"},
-	{"of the same object before it was restored", "stored, ownerless, kept", func(d *siloDesk) func() { return d.restored("") }, "refused, left", external.AdoptFromAnnotation + " to former"},
+	{"of the same object before it was restored", "stored, ownerless, kept", func(d *siloDesk) func() { return restored(d, "") }, "refused, left", external.AdoptFromAnnotation + " to former"},
 	{"of the same object before it was restored, as the remedy says", "stored, ownerless, kept", func(d *siloDesk) func() {
-		return d.restored(external.FormerOwner)
+		return restored(d, external.FormerOwner)
 	}, "adopted, deleted", ""},
 	{"of the object whose manifest was copied", "stored, ownerless, kept", func(d *siloDesk) func() {
-		check := d.living("")
-		d.change(func(obj *Silo) { obj.Annotations = d.giver().Annotations })
+		check := living(d, "")
+		d.change(func(obj *Silo) { obj.Annotations = giver(d).Annotations })
 		return check
 	}, "refused, left", "belongs to default/giver"},
 	{"of the object whose manifest was copied, with the word for restored ones", "stored, ownerless, kept", func(d *siloDesk) func() {
-		check := d.living("")
-		d.change(func(obj *Silo) { obj.Annotations = d.giver().Annotations })
+		check := living(d, "")
+		d.change(func(obj *Silo) { obj.Annotations = giver(d).Annotations })
 		d.annotate(external.AdoptFromAnnotation, external.FormerOwner)
 		return check
 	}, "refused, left", "belongs to default/giver"},
 	{"of a living object, whose id takes the place of that of the own resource", "stored, ownerless, kept", func(d *siloDesk) func() {
 		d.settle()
-		return d.living("")
+		return living(d, "")
 	}, "refused, left", "belongs to default/giver"},
 }
 
 // theirs puts the resource "x" into the system.
-func (d *siloDesk) theirs(owner string) {
+func theirs(d *siloDesk, owner string) {
 	d.store.all["x"] = &stored{id: "x", owner: owner, size: "huge"}
 }
 
 // names has the Silo name a resource.
-func (d *siloDesk) names(id string) func() {
+func names(d *siloDesk, id string) func() {
 	d.annotate(external.IDAnnotation, id)
 	return func() {}
 }
 
 // giver returns the Silo that owns the resource which is given.
-func (d *siloDesk) giver() *Silo {
+func giver(d *siloDesk) *Silo {
 	obj := &Silo{}
 	d.must(d.client.Get(d.t.Context(), client.ObjectKey{Namespace: "default", Name: "giver"}, obj))
 	return obj
@@ -91,7 +92,7 @@ func (d *siloDesk) giver() *Silo {
 
 // living has another Silo, and has the first one name the resource of that one. To is to whom it gives
 // its resource. Whatever happens, that Silo lives on, and leaves what it has given.
-func (d *siloDesk) living(to string) (check func()) {
+func living(d *siloDesk, to string) (check func()) {
 	d.t.Helper()
 	giver := d.another("giver")
 	reconcile := func() {
@@ -101,13 +102,13 @@ func (d *siloDesk) living(to string) (check func()) {
 		}
 	}
 	reconcile()
-	id := external.IDOf(d.giver())
+	id := external.IDOf(giver(d))
 	if to != "" {
-		obj := d.giver()
+		obj := giver(d)
 		obj.Annotations[external.GiveToAnnotation] = to
 		d.must(d.client.Update(d.t.Context(), obj))
 	}
-	d.names(id)
+	names(d, id)
 	d.store.all["x"] = d.store.all[id]
 	size, owner, given := d.store.all[id].size, d.store.all[id].owner, to == string(d.get().UID)
 	return func() {
@@ -119,7 +120,7 @@ func (d *siloDesk) living(to string) (check func()) {
 		case !given && (is == nil || is.size != size || is.owner != owner):
 			d.t.Errorf("the resource of another object is %v", is)
 		}
-		d.must(d.client.Delete(d.t.Context(), d.giver()))
+		d.must(d.client.Delete(d.t.Context(), giver(d)))
 		_, err := d.reconcileOne(client.ObjectKeyFromObject(giver))
 		d.must(err)
 		if d.store.all[id] != nil && to == "" {
@@ -129,7 +130,7 @@ func (d *siloDesk) living(to string) (check func()) {
 }
 
 // restored replaces the Silo, which has a resource, by one with the same manifest.
-func (d *siloDesk) restored(word string) (check func()) {
+func restored(d *siloDesk, word string) (check func()) {
 	d.t.Helper()
 	d.settle()
 	before := d.get()
@@ -146,6 +147,20 @@ func (d *siloDesk) restored(word string) (check func()) {
 	}
 	d.store.all["x"] = d.store.all[external.IDOf(before)]
 	return func() {}
+}
+
+// The table of docs/ownership.md has the scenes, and what becomes of them.
+func TestOwnershipIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/ownership.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range ownership {
+		claimed, deletion, _ := strings.Cut(tt.want, ", ")
+		if row := fmt.Sprintf("\n| %s | %s | %s |\n", tt.name, claimed, deletion); !strings.Contains(string(page), row) {
+			t.Errorf("docs/ownership.md has no row %s", row)
+		}
+	}
 }
 
 func TestOwnership(t *testing.T) {
@@ -212,15 +227,15 @@ func TestReplacedByAStranger(t *testing.T) {
 			if left := d.store.all[id] != nil; left == adopt || d.get() != nil {
 				t.Errorf("it is left: %t", left)
 			}
-			if events := d.events(); slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, external.ReasonLeft) }) == adopt {
+			if events := recorded(d); slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, external.ReasonLeft) }) == adopt {
 				t.Errorf("events %q", events)
 			}
 		})
 	}
 }
 
-// events returns the events since it was called last.
-func (d *siloDesk) events() []string {
+// recorded returns the events since it was called last.
+func recorded(d *siloDesk) []string {
 	var all []string
 	for {
 		select {

@@ -143,7 +143,7 @@ func (s *session[T]) observe(ctx context.Context) error {
 
 // recent reports whether the resource was created so recently that the system may not show it. One
 // that was never seen is given more time, and the more, the more creations were not seen one after
-// the other: reads of the system may lag more than anybody knew.
+// the other: reads of the system may lag more than Options.Visible says.
 func (s *session[T]) recent() bool {
 	if s.record.step != created {
 		return false
@@ -175,10 +175,10 @@ func (s *session[T]) intend(ctx context.Context) error {
 		known = true
 	}
 	if s.seen.exists() {
-		return s.claim(ctx, known)
+		return ownership[T]{s}.claim(ctx, known)
 	}
 	if gaveTo(obj) != "" {
-		return s.givenAway()
+		return ownership[T]{s}.givenAway()
 	}
 	if !lifecycle.PolicyOf(s.req).Allows(policy.VerbCreate) {
 		if !known && s.record.step != begun {
@@ -324,7 +324,7 @@ func (s *session[T]) create(ctx context.Context) error {
 	if err := s.observe(ctx); err != nil {
 		return err
 	}
-	return s.checkOwner()
+	return ownership[T]{s}.check()
 }
 
 // createNext creates a resource with a token that no resource had yet.
@@ -369,7 +369,7 @@ func (s *session[T]) update(ctx context.Context) error {
 	if err := s.observe(ctx); err != nil {
 		return err
 	}
-	return s.checkOwner()
+	return ownership[T]{s}.check()
 }
 
 // settle marks the conditions, publishes what the object's users need, and returns when the
@@ -409,7 +409,7 @@ func (s *session[T]) delete(ctx context.Context) (ctrl.Result, error) {
 			return ctrl.Result{}, err
 		}
 	}
-	if s.seen.exists() && !s.mayDelete() {
+	if s.seen.exists() && !(ownership[T]{s}).mayDelete() {
 		return ctrlkit.NoRequeue()
 	}
 	if !s.seen.exists() && s.options.Identity.class == className {

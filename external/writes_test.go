@@ -60,7 +60,7 @@ func TestRequestsOfALife(t *testing.T) {
 			onDesk(t, name+" "+admission, siloIdentities[name], func(t *testing.T, d *siloDesk) {
 				d.client = counting{d.client, d.store}
 				d.restart()
-				d.first()
+				first(d)
 				if admission == "with one" {
 					d.change(func(obj *Silo) { obj.Finalizers = []string{siloFinalizer} })
 				}
@@ -97,7 +97,7 @@ func TestRequestsOfALife(t *testing.T) {
 
 // first has the operator know that the system stores owners: the first object with a name costs one
 // more write, which records that.
-func (d *siloDesk) first() {
+func first(d *siloDesk) {
 	d.t.Helper()
 	obj := d.another("first")
 	for range 4 {
@@ -262,7 +262,7 @@ func TestReadsThatLagMore(t *testing.T) {
 				if made := len(d.store.all); made > most {
 					t.Errorf("%d resources", made)
 				}
-				if warned := slices.ContainsFunc(d.events(), func(e string) bool { return strings.Contains(e, external.ReasonNeverSeen) }); warned != (len(d.store.all) > 2) {
+				if warned := slices.ContainsFunc(recorded(d), func(e string) bool { return strings.Contains(e, external.ReasonNeverSeen) }); warned != (len(d.store.all) > 2) {
 					t.Errorf("%d resources, warned %t", len(d.store.all), warned)
 				}
 			})
