@@ -126,23 +126,3 @@ func TestReviews(t *testing.T) {
 		t.Errorf("a review without a user: %v, %v", review, err)
 	}
 }
-
-// A list whose history is gone can be continued, with the objects as they are then.
-func TestExpiredContinue(t *testing.T) {
-	w := newWorld(t)
-	for _, name := range []string{"a", "b", "c"} {
-		w.create(name, "")
-	}
-	const maps = "/api/v1/namespaces/default/configmaps"
-	_, first := w.do("GET", maps+"?limit=1", "")
-	token := field(first, "metadata", "continue").(string)
-	w.Expire(1000)
-	code, answer := w.do("GET", maps+"?limit=1&continue="+token, "")
-	next, _ := field(answer, "metadata", "continue").(string)
-	if code != 410 || next == "" {
-		t.Fatalf("an expired token: %d %v", code, answer)
-	}
-	if code, rest := w.do("GET", maps+"?continue="+next, ""); code != 200 || len(rest["items"].([]any)) != 2 {
-		t.Errorf("the rest of the list: %d %v", code, rest)
-	}
-}
