@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/apiserver/rbac"
 	"github.com/ctrlkit/ctrlkit/sim/internal/golden"
 )
 
@@ -28,21 +29,23 @@ import (
 //	TABLE pods                        a request of "kubectl get"
 //	keep x a.b                        $x stands for a field of the last answer from here on
 //	accept TYPES, content TYPE        the headers of the requests that follow
+//	as USER                           the user of the requests that follow
+//	policy FILE                       lets users do only what this file allows
 //	watch pods?QUERY, events > a.b    opens a watch, and shows what it has sent since
 //	left                              does the work in the background, and shows the ConfigMaps
 //	install FILE                      installs a definition
 //	history N, expire N               limits the history, forgets changes
 type story struct {
 	world
-	accept, content string
-	kept            []string
-	answer          any
-	watch           *apiserver.Watch
+	accept, content, user string
+	kept                  []string
+	answer                any
+	watch                 *apiserver.Watch
 }
 
 // Stories of one file are about one part of the server.
 func TestStories(t *testing.T) {
-	for _, name := range []string{"admission", "deletion", "definitions", "encoding", "events", "lists", "pods", "services", "watches"} {
+	for _, name := range []string{"admission", "deletion", "definitions", "encoding", "events", "lists", "permissions", "pods", "services", "watches"} {
 		t.Run(name, func(t *testing.T) {
 			golden.Stories(t, name+".txt", func(lines []string) (played []string) {
 				synctest.Test(t, func(t *testing.T) {
@@ -67,6 +70,12 @@ func (s *story) play(line string) []string {
 		s.accept = words[1]
 	case "content":
 		s.content = words[1]
+	case "as":
+		s.user = words[1]
+	case "policy":
+		policy, err := rbac.Read("testdata/" + words[1])
+		must(s.t, err)
+		s.Server = apiserver.New(apiserver.Options{Authorizer: policy})
 	case "keep":
 		s.kept = append(s.kept, "$"+words[1], fmt.Sprint(at(s.answer, strings.Split(words[2], "."))))
 	case "left":
@@ -127,6 +136,9 @@ func (s *story) send(method, path, accept, body string) string {
 	must(s.t, err)
 	request.Header.Set("Accept", accept)
 	request.Header.Set("Content-Type", content)
+	if s.user != "" {
+		request.Header.Set("Impersonate-User", s.user)
+	}
 	response, err := s.RoundTrip(request)
 	must(s.t, err)
 	data, err := io.ReadAll(response.Body)
