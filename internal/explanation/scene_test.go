@@ -233,11 +233,3 @@ func parts() step.Step[*Database] {
 		return nil
 	}, apply.Owns(&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Pod{}, &corev1.Service{}))
 }
-
-// tracked returns a PriorityClass of a set.
-func tracked(owner string) *unstructured.Unstructured {
-	class := plain("scheduling.k8s.io/v1", "PriorityClass")
-	class.SetNamespace("")
-	class.SetAnnotations(map[string]string{apply.OwnerAnnotation: owner})
-	return class
-}

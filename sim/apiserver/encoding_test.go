@@ -4,9 +4,7 @@
 package apiserver_test
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -107,45 +105,6 @@ func TestDefaultClient(t *testing.T) {
 	widget.SetGroupVersionKind(widgetKind)
 	if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "w"}, widget); err != nil || widget.Name != "w" {
 		t.Errorf("the metadata of a custom resource: %v, %v", widget, err)
-	}
-}
-
-func TestNegotiation(t *testing.T) {
-	server := newWidgets(t)
-	const widgets, maps = "/apis/example.com/v1/namespaces/default/widgets", "/api/v1/namespaces/default/configmaps"
-	tests := map[string]struct {
-		method, path, accept, contentType, body string
-		code                                    int
-		want                                    string // content type of the answer
-	}{
-		"a list with a fallback":   {"GET", widgets, "application/vnd.kubernetes.protobuf,application/json", "", "", 200, "application/json"},
-		"by quality":               {"GET", maps, "application/vnd.kubernetes.protobuf;q=0.5,application/json;q=0.9", "", "", 200, "application/json"},
-		"protobuf":                 {"GET", maps, "application/vnd.kubernetes.protobuf", "", "", 200, "application/vnd.kubernetes.protobuf"},
-		"yaml":                     {"GET", maps, "application/yaml", "", "", 200, "application/yaml"},
-		"anything":                 {"GET", maps, "*/*", "", "", 200, "application/json"},
-		"cbor":                     {"GET", maps, "application/cbor", "", "", 406, "application/json"},
-		"cbor with a fallback":     {"GET", maps, "application/cbor,application/json", "", "", 200, "application/json"},
-		"protobuf only, of custom": {"GET", widgets, "application/vnd.kubernetes.protobuf", "", "", 406, "application/vnd.kubernetes.protobuf"},
-		"a table":                  {"GET", maps, "application/json;as=Table;g=meta.k8s.io;v=v1,application/json", "", "", 200, "application/json"},
-		"a body of cbor":           {"POST", maps, "", "application/cbor", "x", 415, "application/json"},
-		"a body of yaml":           {"POST", maps, "", "application/yaml", "metadata: {name: from-yaml}", 201, "application/json"},
-		"not protobuf":             {"POST", maps, "", "application/vnd.kubernetes.protobuf", "x", 400, "application/json"},
-		"a Status":                 {"GET", maps + "/none", "application/vnd.kubernetes.protobuf", "", "", 404, "application/vnd.kubernetes.protobuf"},
-		"too large":                {"POST", maps, "", "application/json", strings.Repeat(" ", 3<<20+1), 413, "application/json"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			r, err := http.NewRequest(test.method, "http://x"+test.path, bytes.NewReader([]byte(test.body)))
-			must(t, err)
-			r.Header.Set("Accept", test.accept)
-			r.Header.Set("Content-Type", test.contentType)
-			response, err := server.RoundTrip(r)
-			must(t, err)
-			if got := response.Header.Get("Content-Type"); response.StatusCode != test.code || got != test.want {
-				body, _ := io.ReadAll(response.Body) //nolint:errcheck // only for the message
-				t.Errorf("%d %s, want %d %s: %s", response.StatusCode, got, test.code, test.want, body)
-			}
-		})
 	}
 }
 

@@ -8,13 +8,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,10 +57,6 @@ func (w world) create(name, metadata string) string {
 	return answer["metadata"].(map[string]any)["uid"].(string)
 }
 
-func owner(name, uid string, block bool) string {
-	return fmt.Sprintf(`,"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":%q,"uid":%q,"blockOwnerDeletion":%t}]`, name, uid, block)
-}
-
 // names returns the ConfigMaps that there are, after the work in the background.
 func (w world) names() []string {
 	for w.Work() {
@@ -75,173 +68,6 @@ func (w world) names() []string {
 		}
 	}
 	return names
-}
-
-func TestGarbageCollection(t *testing.T) {
-	tests := map[string]struct {
-		policy string
-		want   []string
-	}{
-		"background": {"Background", nil},
-		"foreground": {"Foreground", nil},
-		"orphan":     {"Orphan", []string{"child", "grandchild"}},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			parent := w.create("parent", "")
-			child := w.create("child", owner("parent", parent, true))
-			w.create("grandchild", owner("child", child, true))
-			if got := w.names(); len(got) != 3 {
-				t.Fatalf("before the deletion there are %v", got)
-			}
-			w.do("DELETE", "/api/v1/namespaces/default/configmaps/parent", `{"propagationPolicy":"`+test.policy+`"}`)
-			if diff := cmp.Diff(test.want, w.names()); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
-func TestForegroundDeletionWaitsForWhatBlocksIt(t *testing.T) {
-	w := newWorld(t)
-	parent := w.create("parent", "")
-	w.create("held", owner("parent", parent, true)+`,"finalizers":["example.com/hold"]`)
-	w.do("DELETE", "/api/v1/namespaces/default/configmaps/parent", `{"propagationPolicy":"Foreground"}`)
-	if diff := cmp.Diff([]string{"held", "parent"}, w.names()); diff != "" {
-		t.Error(diff)
-	}
-	w.do("PATCH", "/api/v1/namespaces/default/configmaps/held", `{"metadata":{"finalizers":null}}`)
-	if diff := cmp.Diff([]string(nil), w.names()); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestAnOwnerOfAnotherUIDIsNone(t *testing.T) {
-	w := newWorld(t)
-	w.create("parent", "")
-	w.create("child", owner("parent", "00000000-0000-0000-0000-000000000000", false))
-	if diff := cmp.Diff([]string{"parent"}, w.names()); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestNamespacesAreEmptied(t *testing.T) {
-	w := newWorld(t)
-	w.do("POST", "/api/v1/namespaces", `{"metadata":{"name":"gone"}}`)
-	w.do("POST", "/api/v1/namespaces/gone/configmaps", `{"metadata":{"name":"held","finalizers":["example.com/hold"]}}`)
-	w.do("POST", "/api/v1/namespaces/gone/configmaps", `{"metadata":{"name":"free"}}`)
-	w.do("DELETE", "/api/v1/namespaces/gone", "")
-	if diff := cmp.Diff([]string{"held"}, w.names()); diff != "" {
-		t.Error(diff)
-	}
-	if code, answer := w.do("POST", "/api/v1/namespaces/gone/configmaps", `{"metadata":{"name":"late"}}`); code != http.StatusForbidden {
-		t.Errorf("creating in a namespace that goes away: %d %v", code, answer)
-	}
-	w.do("PATCH", "/api/v1/namespaces/gone/configmaps/held", `{"metadata":{"finalizers":null}}`)
-	w.names()
-	if code, _ := w.do("GET", "/api/v1/namespaces/gone", ""); code != http.StatusNotFound {
-		t.Errorf("the namespace is still there: %d", code)
-	}
-}
-
-func TestListsOfThePast(t *testing.T) {
-	w := newWorld(t)
-	w.create("a", "")
-	_, list := w.do("GET", "/api/v1/namespaces/default/configmaps", "")
-	version := list["metadata"].(map[string]any)["resourceVersion"].(string)
-	w.create("b", "")
-	_, past := w.do("GET", "/api/v1/namespaces/default/configmaps?resourceVersionMatch=Exact&resourceVersion="+version, "")
-	if got := len(past["items"].([]any)); got != 1 {
-		t.Errorf("%d objects at version %s, want 1", got, version)
-	}
-	w.Expire(1000)
-	if code, _ := w.do("GET", "/api/v1/namespaces/default/configmaps?resourceVersionMatch=Exact&resourceVersion="+version, ""); code != http.StatusGone {
-		t.Errorf("an expired version: %d, want 410", code)
-	}
-}
-
-func TestPages(t *testing.T) {
-	w := newWorld(t)
-	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		w.create(name, "")
-	}
-	var got []string
-	for token := ""; ; {
-		_, page := w.do("GET", "/api/v1/namespaces/default/configmaps?limit=2&continue="+token, "")
-		for _, item := range page["items"].([]any) {
-			got = append(got, item.(map[string]any)["metadata"].(map[string]any)["name"].(string))
-		}
-		next, ok := page["metadata"].(map[string]any)["continue"].(string)
-		if !ok {
-			break
-		}
-		token = next
-		w.create("between"+fmt.Sprint(len(got)), "") // a page shows the world of the first one
-	}
-	if diff := cmp.Diff([]string{"a", "b", "c", "d", "e"}, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// events opens a watch, does something, and returns the types and names of the events.
-func (w world) events(query string, do func()) []string {
-	w.t.Helper()
-	r, err := apiserver.NewRequest("GET", "/api/v1/namespaces/default/configmaps?watch=true&"+query, "", nil)
-	must(w.t, err)
-	watch, refused := w.Watch(r)
-	if refused != nil {
-		w.t.Fatalf("%s", refused.Body)
-	}
-	defer watch.Stop()
-	do()
-	var list []string
-	for {
-		e, ok := watch.Next()
-		if !ok {
-			return list
-		}
-		list = append(list, strings.TrimSpace(e.Type+" "+e.Name))
-	}
-}
-
-func TestWatches(t *testing.T) {
-	change := func(w world) func() {
-		return func() {
-			w.do("PATCH", "/api/v1/namespaces/default/configmaps/a", `{"metadata":{"labels":{"l":"1"}}}`)
-			w.do("PATCH", "/api/v1/namespaces/default/configmaps/a", `{"metadata":{"labels":{"l":"2"}}}`)
-			w.do("DELETE", "/api/v1/namespaces/default/configmaps/a", "")
-		}
-	}
-	tests := map[string][]string{
-		"": {"ADDED a", "MODIFIED a", "MODIFIED a", "DELETED a"},
-		"sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true": {"ADDED a", "BOOKMARK", "MODIFIED a", "MODIFIED a", "DELETED a"},
-		"labelSelector=l%3D1":               {"ADDED a", "DELETED a"},
-		"fieldSelector=metadata.name%3Db":   nil,
-		"resourceVersion=1&labelSelector=l": {"ADDED a", "MODIFIED a", "DELETED a"},
-	}
-	for query, want := range tests {
-		w := newWorld(t)
-		w.create("a", "")
-		if diff := cmp.Diff(want, w.events(query, change(w))); diff != "" {
-			t.Errorf("%q: %s", query, diff)
-		}
-	}
-	w := newWorld(t)
-	w.create("a", "")
-	w.Expire(1000)
-	if got := w.events("resourceVersion=1", func() {}); !slices.Equal(got, []string{"ERROR"}) {
-		t.Errorf("watching from an expired version: %v", got)
-	}
-}
-
-func TestWhatIsNotSimulatedIsRefused(t *testing.T) {
-	w := newWorld(t)
-	w.do("POST", "/api/v1/namespaces/default/pods", `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
-	code, answer := w.do("POST", "/api/v1/namespaces/default/pods/p/exec", `{}`)
-	if code != http.StatusNotImplemented || !strings.Contains(fmt.Sprint(answer["message"]), "exec") {
-		t.Errorf("executing: %d %v", code, answer)
-	}
 }
 
 // Equal requests in equal order make equal worlds.
@@ -355,36 +181,20 @@ func BenchmarkNew(b *testing.B) {
 	}
 }
 
-// A limited history forgets the oldest changes: a client that was away for too long has to list again.
-func TestHistoryIsLimited(t *testing.T) {
-	server := apiserver.New(apiserver.Options{History: 3})
-	w := world{t, server}
-	for i := range 12 {
-		if code, answer := w.do("POST", "/api/v1/namespaces/default/configmaps", fmt.Sprintf(`{"metadata":{"name":"c%02d"}}`, i)); code != 201 {
-			t.Fatal(answer)
-		}
-	}
-	_, list := w.do("GET", "/api/v1/namespaces/default/configmaps", "")
-	newest, err := strconv.Atoi(list["metadata"].(map[string]any)["resourceVersion"].(string))
-	must(t, err)
-	for back, want := range map[int]int{0: 12, 1: 11, 3: 9} {
-		path := fmt.Sprintf("/api/v1/namespaces/default/configmaps?resourceVersionMatch=Exact&resourceVersion=%d", newest-back)
-		code, past := w.do("GET", path, "")
-		if items, _ := past["items"].([]any); code != 200 || len(items) != want {
-			t.Errorf("%d changes ago: %d with %d ConfigMaps, want %d", back, code, len(items), want)
-		}
-	}
-	for back, want := range map[int]int{3: 200, 11: 410} {
-		path := fmt.Sprintf("/api/v1/namespaces/default/configmaps?resourceVersionMatch=Exact&resourceVersion=%d", newest-back)
-		if code, _ := w.do("GET", path, ""); code != want {
-			t.Errorf("%d changes ago: %d, want %d", back, code, want)
-		}
-	}
-}
-
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Bodies have the limits of the API server and of etcd. Validation limits ConfigMaps to less than etcd takes.
+func TestLimits(t *testing.T) {
+	for size, want := range map[int]string{7 << 18: "500 etcdserver: request is too large", 3<<20 + 1: "413 "} {
+		pod := `{"metadata":{"name":"l"},"spec":{"containers":[{"name":"c","image":"i","env":[{"name":"K","value":"` + strings.Repeat("x", size) + `"}]}]}}`
+		s := &story{world: newWorld(t)}
+		if got := s.send("POST", "pods", "", pod); !strings.HasPrefix(got, want) {
+			t.Errorf("%d bytes: %s, want %s", size, got, want)
+		}
 	}
 }

@@ -4,60 +4,137 @@
 package builtin
 
 import (
+	_ "embed"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
 )
 
-// Default sets the defaults of a kind. It transcribes SetDefaults_ and the generated defaulting
-// functions of k8s.io/kubernetes/pkg/apis, which this module must not import. The file is data in
-// the form of functions, one per kind.
-func Default(gvk schema.GroupVersionKind, obj map[string]any) {
-	if d, ok := defaults[id(gvk)]; ok {
-		d(obj)
-	}
-}
+// defaultsText transcribes SetDefaults_ and the generated defaulting functions of
+// k8s.io/kubernetes/pkg/apis, which this module must not import. Its head says how to read it.
+//
+//go:embed defaults.txt
+var defaultsText string
+
+// Default sets the defaults of a kind.
+func Default(gvk schema.GroupVersionKind, obj map[string]any) { defaults().apply(id(gvk), obj) }
 
 type object = map[string]any
 
-// defaults are the functions of the kinds that have defaults.
-var defaults = map[string]func(object){
-	"/Pod":                                  pod,
-	"/Secret":                               func(o object) { set(o, "type", "Opaque"); stringData(o) },
-	"/Service":                              service,
-	"/Namespace":                            namespaceLabel,
-	"/PersistentVolumeClaim":                func(o object) { set(child(o, "spec"), "volumeMode", "Filesystem") },
-	"/PersistentVolume":                     persistentVolume,
-	"/ReplicationController":                replicationController,
-	"/Endpoints":                            endpoints,
-	"apps/Deployment":                       deployment,
-	"apps/ReplicaSet":                       func(o object) { set(child(o, "spec"), "replicas", int64(1)); template(child(o, "spec")) },
-	"apps/StatefulSet":                      statefulSet,
-	"apps/DaemonSet":                        daemonSet,
-	"batch/Job":                             job,
-	"batch/CronJob":                         cronJob,
-	"autoscaling/HorizontalPodAutoscaler":   autoscaler,
-	"networking.k8s.io/NetworkPolicy":       networkPolicy,
-	"rbac.authorization.k8s.io/RoleBinding": binding,
-	"rbac.authorization.k8s.io/ClusterRoleBinding": binding,
-	"storage.k8s.io/StorageClass": func(o object) {
-		set(o, "reclaimPolicy", "Delete")
-		set(o, "volumeBindingMode", "Immediate")
-	},
-	"scheduling.k8s.io/PriorityClass":                             func(o object) { set(o, "preemptionPolicy", "PreemptLowerPriority") },
-	"discovery.k8s.io/EndpointSlice":                              endpointSlice,
-	"admissionregistration.k8s.io/ValidatingWebhookConfiguration": webhooks,
-	"admissionregistration.k8s.io/MutatingWebhookConfiguration":   func(o object) { webhooks(o); reinvocation(o) },
-	"apiextensions.k8s.io/CustomResourceDefinition":               definition,
+// defaultParts are the kinds and other parts of defaults.txt.
+type defaultParts map[string][]defaulting
+
+func (p defaultParts) apply(name string, o object) {
+	for _, d := range p[name] {
+		walk(o, d.path, d.set)
+	}
 }
 
-// set sets a field if it is not set.
+// defaulting is a line of defaults.txt.
+type defaulting struct {
+	path []string
+	set  func(object) // changes the objects at the path
+}
+
+var defaults = sync.OnceValue(func() defaultParts {
+	parts := defaultParts{}
+	_, text, _ := strings.Cut(defaultsText, "\n\n") // its head
+	for part := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+		lines := strings.Split(part, "\n")
+		for _, line := range lines[1:] {
+			parts[lines[0]] = append(parts[lines[0]], parts.line(line))
+		}
+	}
+	return parts
+})
+
+// line panics if a line is wrong, as the table is part of the program.
+func (p defaultParts) line(line string) defaulting {
+	line, condition, _ := strings.Cut(line, " if ")
+	at, text, _ := strings.Cut(line, " ")
+	d := defaulting{path: slices.DeleteFunc(strings.Split(at, "."), func(name string) bool { return name == "" })}
+	name, isPart := strings.CutPrefix(text, "@")
+	var change func(object)
+	switch {
+	case isPart && defaultFuncs[name] != nil:
+		change = defaultFuncs[name]
+	case isPart && strings.Contains(defaultsText, "\n\n"+name+"\n"):
+		change = func(o object) { p.apply(name, o) }
+	case isPart:
+		panic("defaults.txt: nothing is called " + name)
+	default:
+		field, value := d.path[len(d.path)-1], mustYAML(text)
+		d.path = d.path[:len(d.path)-1]
+		change = func(o object) { set(o, field, value) }
+	}
+	d.set = change
+	if condition != "" {
+		d.set = func(o object) {
+			if holds(o, condition) {
+				change(o)
+			}
+		}
+	}
+	return d
+}
+
+func mustYAML(text string) (value any) {
+	document, err := yaml.YAMLToJSON([]byte(text))
+	if err == nil {
+		err = utiljson.Unmarshal(document, &value)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("defaults.txt: %s: %v", text, err))
+	}
+	return value
+}
+
+// holds reports whether a condition of defaults.txt is met.
+func holds(o object, condition string) bool {
+	name, values, compared := strings.Cut(condition, "=")
+	name, none := strings.CutPrefix(name, "!")
+	path := strings.Split(name, ".")
+	value := child(o, path[:len(path)-1]...)[path[len(path)-1]]
+	if compared {
+		return slices.Contains(strings.Split(values, ","), fmt.Sprint(value))
+	}
+	return (value == nil || value == "") == none
+}
+
+// walk calls f with the objects at a path.
+func walk(o object, path []string, f func(object)) {
+	if len(path) == 0 {
+		f(o)
+		return
+	}
+	if name, ok := strings.CutSuffix(path[0], "[]"); ok {
+		each(o, name, func(element object) { walk(element, path[1:], f) })
+		return
+	}
+	name, made := strings.CutSuffix(path[0], "!")
+	next := child(o, name)
+	if next == nil && made {
+		next = object{}
+		o[name] = next
+	}
+	if next != nil {
+		walk(next, path[1:], f)
+	}
+}
+
+// set sets a field if it is not set, to a copy of a value.
 func set(o object, name string, value any) {
 	if o == nil {
 		return
 	}
 	if v, ok := o[name]; !ok || v == nil || v == "" {
-		o[name] = value
+		o[name] = runtime.DeepCopyJSONValue(value)
 	}
 }
 
@@ -83,228 +160,79 @@ func each(o object, name string, f func(object)) {
 	}
 }
 
-func pod(o object) {
-	spec := child(o, "spec")
-	podSpec(spec)
-	set(spec, "enableServiceLinks", true)
-	hostNetwork(spec)
-	each(spec, "containers", requests)
-	each(spec, "initContainers", requests)
+// defaultFuncs are what defaults.txt cannot say.
+var defaultFuncs = map[string]func(object){
+	"hostPort":       func(o object) { set(o, "hostPort", o["containerPort"]) },
+	"stopSignal":     func(o object) { delete(o, "stopSignal") }, // its feature is not enabled
+	"serviceAccount": serviceAccount, "imagePullPolicy": imagePullPolicy, "requests": requests, "emptyDir": emptyDir,
+	"noZeros": func(o object) {
+		for _, name := range []string{"timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"} {
+			if o[name] == int64(0) {
+				delete(o, name)
+			}
+		}
+	},
+	"stringData": stringData, "namespaceLabel": namespaceLabel, "replicationController": replicationController, "labelJob": labelJob,
+	"targetPort": func(o object) {
+		if target := o["targetPort"]; target == nil || target == int64(0) || target == "" {
+			o["targetPort"] = o["port"]
+		}
+	},
+	"templateGeneration": func(o object) {
+		if child(o, "metadata", "annotations")[templateGeneration] == nil {
+			countTemplates(o, 0)
+		}
+	},
+	"claimTemplate": func(o object) { o["apiVersion"], o["kind"] = "v1", "PersistentVolumeClaim" }, // whatever the client sets
+	"noMetrics": func(o object) {
+		if metrics, _ := o["metrics"].([]any); len(metrics) == 0 {
+			delete(o, "metrics")
+		}
+	},
+	"policyTypes": policyTypes, "definitionNames": definitionNames,
 }
 
-func template(spec object) {
-	podSpec(child(spec, "template", "spec"))
-	hostNetwork(child(spec, "template", "spec"))
-}
-
-func podSpec(spec object) {
-	if spec == nil {
-		return
-	}
-	set(spec, "restartPolicy", "Always")
-	set(spec, "dnsPolicy", "ClusterFirst")
-	set(spec, "schedulerName", "default-scheduler")
-	set(spec, "terminationGracePeriodSeconds", int64(30))
-	if _, ok := spec["securityContext"]; !ok {
-		spec["securityContext"] = object{}
-	}
+func serviceAccount(spec object) {
 	if account, _ := spec["serviceAccountName"].(string); account != "" {
 		spec["serviceAccount"] = account
 	} else if account, _ := spec["serviceAccount"].(string); account != "" {
 		spec["serviceAccountName"] = account
 	}
-	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
-		each(spec, list, container)
-	}
-	each(spec, "volumes", volume)
 }
 
-// hostNetwork sets the host ports of a Pod in the network of its Node.
-func hostNetwork(spec object) {
-	if on, _ := spec["hostNetwork"].(bool); !on {
-		return
-	}
-	for _, list := range []string{"containers", "initContainers"} {
-		each(spec, list, func(c object) {
-			each(c, "ports", func(p object) { set(p, "hostPort", p["containerPort"]) })
-		})
-	}
-}
-
-func container(c object) {
-	set(c, "terminationMessagePath", "/dev/termination-log")
-	set(c, "terminationMessagePolicy", "File")
+// imagePullPolicy is Always for images without a tag or with the tag latest, and else IfNotPresent.
+func imagePullPolicy(c object) {
 	image, _ := c["image"].(string)
-	set(c, "imagePullPolicy", pullPolicy(image))
-	if _, ok := c["resources"]; !ok {
-		c["resources"] = object{}
+	name := image[strings.LastIndex(image, "/")+1:]
+	_, tag, tagged := strings.Cut(name, ":")
+	policy := "IfNotPresent"
+	if !strings.Contains(name, "@") && (!tagged || tag == "latest") {
+		policy = "Always"
 	}
-	each(c, "ports", func(p object) { set(p, "protocol", "TCP") })
-	each(c, "env", func(e object) {
-		set(child(e, "valueFrom", "fieldRef"), "apiVersion", "v1")
-		if r := child(e, "valueFrom", "resourceFieldRef"); r != nil {
-			set(r, "divisor", "0")
-		}
-	})
-	for _, name := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
-		probe(child(c, name))
-	}
-	delete(child(c, "lifecycle"), "stopSignal") // its feature is not enabled
-	for _, name := range []string{"postStart", "preStop"} {
-		httpGet(child(c, "lifecycle", name, "httpGet"))
-	}
-}
-
-func probe(p object) {
-	if p == nil {
-		return
-	}
-	for name, value := range map[string]int64{"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3} {
-		if p[name] == int64(0) {
-			delete(p, name)
-		}
-		set(p, name, value)
-	}
-	httpGet(child(p, "httpGet"))
-	if grpc := child(p, "grpc"); grpc != nil {
-		if grpc["service"] == nil {
-			grpc["service"] = ""
-		}
-	}
-}
-
-func httpGet(h object) {
-	set(h, "path", "/")
-	set(h, "scheme", "HTTP")
+	set(c, "imagePullPolicy", policy)
 }
 
 // requests sets the requests of a container to its limits, as upstream does in Pods but not in Pod
 // templates.
 func requests(c object) {
-	resources := child(c, "resources")
-	limits := child(resources, "limits")
-	if len(limits) == 0 {
-		return
-	}
-	requests, ok := resources["requests"].(object)
-	if !ok {
-		requests = object{}
-		resources["requests"] = requests
-	}
-	for name, quantity := range limits {
-		set(requests, name, quantity)
+	for name, quantity := range child(c, "resources", "limits") {
+		walk(c, []string{"resources", "requests!"}, func(requests object) { set(requests, name, quantity) })
 	}
 }
 
-// pullPolicy returns Always for images without a tag or with the tag latest, and else IfNotPresent.
-func pullPolicy(image string) string {
-	name := image[strings.LastIndex(image, "/")+1:]
-	if strings.Contains(name, "@") {
-		return "IfNotPresent"
-	}
-	_, tag, tagged := strings.Cut(name, ":")
-	if !tagged || tag == "latest" {
-		return "Always"
-	}
-	return "IfNotPresent"
-}
-
-func volume(v object) {
-	sources := 0
-	for name := range v {
-		if name != "name" {
-			sources++
-		}
+func emptyDir(volume object) {
+	sources := len(volume)
+	if _, named := volume["name"]; named {
+		sources--
 	}
 	if sources == 0 {
-		v["emptyDir"] = object{}
-	}
-	for _, name := range []string{"secret", "configMap", "downwardAPI"} {
-		set(child(v, name), "defaultMode", int64(0o644))
-	}
-	projected := child(v, "projected")
-	set(projected, "defaultMode", int64(0o644))
-	each(projected, "sources", func(s object) {
-		set(child(s, "serviceAccountToken"), "expirationSeconds", int64(3600))
-		each(child(s, "downwardAPI"), "items", func(i object) { set(child(i, "fieldRef"), "apiVersion", "v1") })
-	})
-	each(child(v, "downwardAPI"), "items", func(i object) { set(child(i, "fieldRef"), "apiVersion", "v1") })
-	if h := child(v, "hostPath"); h != nil {
-		if _, ok := h["type"]; !ok {
-			h["type"] = ""
-		}
-	}
-	if i := child(v, "iscsi"); i != nil {
-		set(i, "iscsiInterface", "default")
-	}
-	if r := child(v, "rbd"); r != nil {
-		set(r, "pool", "rbd")
-		set(r, "user", "admin")
-		set(r, "keyring", "/etc/ceph/keyring")
-	}
-	if claim := child(v, "ephemeral", "volumeClaimTemplate", "spec"); claim != nil {
-		set(claim, "volumeMode", "Filesystem")
-	}
-}
-
-func service(o object) {
-	spec := child(o, "spec")
-	if spec == nil {
-		return
-	}
-	set(spec, "sessionAffinity", "None")
-	if spec["type"] == "LoadBalancer" {
-		each(child(o, "status", "loadBalancer"), "ingress", func(in object) {
-			if ip, _ := in["ip"].(string); ip != "" {
-				set(in, "ipMode", "VIP")
-			}
-		})
-	}
-	if spec["sessionAffinity"] == "ClientIP" {
-		if child(spec, "sessionAffinityConfig", "clientIP") == nil {
-			spec["sessionAffinityConfig"] = object{"clientIP": object{"timeoutSeconds": int64(10800)}}
-		}
-	}
-	set(spec, "type", "ClusterIP")
-	each(spec, "ports", func(p object) {
-		set(p, "protocol", "TCP")
-		if target := p["targetPort"]; target == nil || target == int64(0) || target == "" {
-			p["targetPort"] = p["port"]
-		}
-	})
-	switch spec["type"] {
-	case "NodePort", "LoadBalancer":
-		set(spec, "externalTrafficPolicy", "Cluster")
-	}
-	if spec["type"] == "LoadBalancer" {
-		set(spec, "allocateLoadBalancerNodePorts", true)
-	}
-	switch spec["type"] {
-	case "NodePort", "LoadBalancer", "ClusterIP":
-		set(spec, "internalTrafficPolicy", "Cluster")
+		volume["emptyDir"] = object{}
 	}
 }
 
 func namespaceLabel(o object) {
-	m := metadataOf(o)
-	name, _ := m["name"].(string)
-	if name == "" {
-		return
-	}
-	labels, ok := m["labels"].(object)
-	if !ok {
-		labels = object{}
-		m["labels"] = labels
-	}
-	labels["kubernetes.io/metadata.name"] = name
-}
-
-func persistentVolume(o object) {
-	spec := child(o, "spec")
-	set(spec, "persistentVolumeReclaimPolicy", "Retain")
-	set(spec, "volumeMode", "Filesystem")
-	if h := child(spec, "hostPath"); h != nil && h["type"] == nil {
-		h["type"] = ""
+	if name, _ := metadataOf(o)["name"].(string); name != "" {
+		walk(o, []string{"metadata", "labels!"}, func(labels object) { labels["kubernetes.io/metadata.name"] = name })
 	}
 }
 
@@ -319,8 +247,6 @@ func replicationController(o object) {
 			metadataOf(o)["labels"] = copyOf(labels)
 		}
 	}
-	set(spec, "replicas", int64(1))
-	template(spec)
 }
 
 func copyOf(o object) object {
@@ -331,77 +257,28 @@ func copyOf(o object) object {
 	return out
 }
 
-func endpoints(o object) {
-	each(o, "subsets", func(s object) {
-		each(s, "ports", func(p object) { set(p, "protocol", "TCP") })
-	})
+// labelJob gives a Job without labels those of its template.
+func labelJob(o object) {
+	if labels := child(o, "spec", "template", "metadata", "labels"); len(labels) > 0 && len(child(o, "metadata", "labels")) == 0 {
+		metadataOf(o)["labels"] = labels // one map, as upstream: newJob adds its labels to both, and parts them
+	}
 }
 
-func endpointSlice(o object) {
-	each(o, "ports", func(p object) {
-		if _, ok := p["name"]; !ok {
-			p["name"] = ""
-		}
-		set(p, "protocol", "TCP")
-	})
-}
-
-func networkPolicy(o object) {
-	spec := child(o, "spec")
-	if spec == nil {
+func policyTypes(spec object) {
+	if types, _ := spec["policyTypes"].([]any); len(types) > 0 {
 		return
 	}
-	if policyTypes, _ := spec["policyTypes"].([]any); len(policyTypes) == 0 {
-		policyTypes = []any{"Ingress"}
-		if egress, _ := spec["egress"].([]any); len(egress) > 0 {
-			policyTypes = append(policyTypes, "Egress")
-		}
-		spec["policyTypes"] = policyTypes
+	types := []any{"Ingress"}
+	if egress, _ := spec["egress"].([]any); len(egress) > 0 {
+		types = append(types, "Egress")
 	}
-	for _, list := range []string{"ingress", "egress"} {
-		each(spec, list, func(rule object) {
-			each(rule, "ports", func(p object) { set(p, "protocol", "TCP") })
-		})
-	}
+	spec["policyTypes"] = types
 }
 
-func binding(o object) {
-	set(child(o, "roleRef"), "apiGroup", "rbac.authorization.k8s.io")
-	each(o, "subjects", func(s object) {
-		if s["kind"] == "User" || s["kind"] == "Group" {
-			set(s, "apiGroup", "rbac.authorization.k8s.io")
-		}
-	})
-}
-
-func webhooks(o object) {
-	each(o, "webhooks", func(w object) {
-		set(w, "failurePolicy", "Fail")
-		set(w, "matchPolicy", "Equivalent")
-		set(w, "timeoutSeconds", int64(10))
-		for _, name := range []string{"namespaceSelector", "objectSelector"} {
-			if _, ok := w[name]; !ok {
-				w[name] = object{}
-			}
-		}
-		each(w, "rules", func(r object) { set(r, "scope", "*") })
-		set(child(w, "clientConfig", "service"), "port", int64(443))
-	})
-}
-
-func reinvocation(o object) {
-	each(o, "webhooks", func(w object) { set(w, "reinvocationPolicy", "Never") })
-}
-
-func definition(o object) {
-	spec := child(o, "spec")
-	names := child(spec, "names")
+func definitionNames(names object) {
 	kind, _ := names["kind"].(string)
 	set(names, "singular", strings.ToLower(kind))
 	if kind != "" {
 		set(names, "listKind", kind+"List")
-	}
-	if _, ok := spec["conversion"].(object); !ok && spec != nil {
-		spec["conversion"] = object{"strategy": "None"}
 	}
 }
