@@ -94,10 +94,10 @@ func giver(d *siloDesk) *Silo {
 // its resource. Whatever happens, that Silo lives on, and leaves what it has given.
 func living(d *siloDesk, to string) (check func()) {
 	d.t.Helper()
-	giver := d.another("giver")
+	obj := d.another("giver")
 	reconcile := func() {
 		for range 4 {
-			_, err := d.reconcileOne(client.ObjectKeyFromObject(giver))
+			_, err := d.reconcileOne(client.ObjectKeyFromObject(obj))
 			d.must(err)
 		}
 	}
@@ -121,7 +121,7 @@ func living(d *siloDesk, to string) (check func()) {
 			d.t.Errorf("the resource of another object is %v", is)
 		}
 		d.must(d.client.Delete(d.t.Context(), giver(d)))
-		_, err := d.reconcileOne(client.ObjectKeyFromObject(giver))
+		_, err := d.reconcileOne(client.ObjectKeyFromObject(obj))
 		d.must(err)
 		if d.store.all[id] != nil && to == "" {
 			d.t.Error("the owner can't delete its resource any more")
