@@ -1,0 +1,552 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/golden"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// A story is told in these acts, with " | " between those of a line. A reconcile shows the calls, the writes, how it ended, and what it
+// has changed of the object.
+//
+//	object CHANGES                the Thing a, before the engine is made; without the line it is a new one
+//	no object                     there is none yet
+//	engine OPTIONS STEPS          a new process: "live skip A/clean always(B/Found) group(C D/post)"
+//	A does INSTRUCTIONS           also A cleans, posts, claims; from now on
+//	edit CHANGES                  by a user; "status CHANGES" by another controller
+//	delete, create CHANGES        by a user; "release CHANGES" has our finalizer off
+//	gone CHANGES                  the event of the deletion, with the last state
+//	child create, update, delete  of the ConfigMap of a name, by a user
+//	lag, catch up                 the cache shows the Thing as it is now, whatever happens; or as it is
+//	fault PART ERROR, no fault    requests with this text in them fail
+//	pass TIME, reconcile TIMES
+func TestStories(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.story")
+	must(t, err)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			golden.Stories(t, filepath.Base(file), func(story []string) (played []string) {
+				bubble(t, func(t *testing.T) {
+					s := &stage{t: t, obj: newThing(), does: make(map[string]string)}
+					played = golden.Play(story, s.act)
+				})
+				return played
+			})
+		})
+	}
+}
+
+// A stage is where a story is played.
+type stage struct {
+	*world
+	t     *testing.T
+	obj   *Thing // nil if there is none at the beginning
+	e     *step.Engine[*Thing]
+	does  map[string]string // instructions: "Do A"
+	calls []string
+	last  *Thing // as it was before the last change from outside
+	shown []string
+}
+
+func (s *stage) act(line string) (shown []string) {
+	for part := range strings.SplitSeq(line, " | ") {
+		shown = append(shown, s.one(part)...)
+	}
+	return shown
+}
+
+func (s *stage) one(line string) []string {
+	verb, rest, _ := strings.Cut(line, " ")
+	switch verb {
+	case "object":
+		s.obj = thingWith(s.t, rest)
+	case "no":
+		if rest == "object" {
+			s.obj = nil
+		} else {
+			s.fault = nil
+		}
+	case "engine":
+		s.start(rest)
+	case "fault":
+		part, fault, _ := strings.Cut(rest, ": ")
+		s.fault = failOn(part, errorOf(fault))
+	case "lag":
+		s.lag()
+	case "catch":
+		s.catchUp()
+	case "pass":
+		pass(s.duration(rest))
+	case "reconcile":
+		return s.reconciles(max(1, number(rest)))
+	case "child":
+		s.child(strings.Fields(rest))
+	case "edit", "status", "delete", "create", "release", "gone":
+		s.outside(verb, rest)
+	default:
+		how, instructions, _ := strings.Cut(rest, " ")
+		kind, ok := map[string]string{"does": "Do ", "cleans": "Cleanup ", "posts": "Post ", "claims": "Claim "}[how]
+		if !ok {
+			s.t.Fatalf("what is %q?", line)
+		}
+		s.does[kind+verb] = instructions
+	}
+	return nil
+}
+
+// outside does what other clients do with the Thing.
+func (s *stage) outside(verb, rest string) {
+	if obj := s.thing(); obj != nil && verb != "gone" {
+		s.last = obj
+	}
+	switch verb {
+	case "edit":
+		s.edit(func(obj *Thing) { changeAll(s.t, obj, rest) })
+	case "status":
+		s.editStatus(func(obj *Thing) { changeAll(s.t, obj, rest) })
+	case "release":
+		s.edit(func(obj *Thing) {
+			obj.Finalizers = slices.DeleteFunc(obj.Finalizers, func(f string) bool { return f == finalizer })
+			changeAll(s.t, obj, rest)
+		})
+	case "delete":
+		s.remove(newThing())
+	case "create":
+		s.create(thingWith(s.t, rest))
+	case "gone":
+		last := s.last
+		if rest != "" {
+			last = thingWith(s.t, rest)
+		}
+		if !s.e.EventFilter().Delete(event.DeleteEvent{Object: last}) {
+			s.t.Error("an event was filtered")
+		}
+	}
+}
+
+func (s *stage) child(words []string) {
+	cm := configMap(words[1], nil)
+	switch words[0] {
+	case "create":
+		s.create(cm)
+	case "delete":
+		s.remove(cm)
+	case "update":
+		must(s.t, s.server.Patch(s.t.Context(), cm, mergePatch(`{"data":{"new":"data"}}`)))
+	}
+}
+
+// start makes an engine, and before the first one the world.
+func (s *stage) start(text string) {
+	if s.world == nil {
+		s.world = newWorld(s.t)
+		if s.obj != nil {
+			s.world = newWorld(s.t, s.obj)
+			s.describe()
+		}
+	}
+	options := s.options()
+	for {
+		word, rest, _ := strings.Cut(text, " ")
+		name, value, _ := strings.Cut(word, "=")
+		switch name {
+		case "live":
+			options.APIReader = s.liveReader()
+		case "skip":
+			options.SkipUnchanged = true
+		case "finalizer":
+			options.Finalizer = value
+		case "retiredFinalizer":
+			options.RetiredFinalizers = []string{value}
+		case "retired":
+			options.Retired = []string{value}
+		default:
+			steps, _ := s.steps(strings.Fields(strings.NewReplacer("(", " ( ", ")", " ) ").Replace(text)))
+			s.e = s.engineWith(options, steps...)
+			return
+		}
+		text = rest
+	}
+}
+
+// steps makes the steps up to the end or a closing bracket, and returns what follows it.
+func (s *stage) steps(words []string) (all steps, rest []string) {
+	for len(words) > 0 && words[0] != ")" {
+		word := words[0]
+		if words = words[1:]; len(words) == 0 || words[0] != "(" {
+			all = append(all, s.step(word))
+			continue
+		}
+		var inner steps
+		inner, words = s.steps(words[1:])
+		switch words = words[1:]; word {
+		case "group":
+			all = append(all, step.Group(word, inner...))
+		case "ordered":
+			all = append(all, step.GroupOrdered(word, inner...))
+		default:
+			when := map[string]func(*request) bool{
+				"always": always, "never": never, "panics": func(*request) bool { panic(errFirst) },
+				"sized":      func(req *request) bool { return req.Object.Spec.Size > 0 },
+				"statusSize": func(req *request) bool { return req.Object.Status.Size > 0 },
+			}[word]
+			all = append(all, step.When(word, when, inner...))
+		}
+	}
+	return all, words
+}
+
+// step makes a step of a name and what it is beside that: "A/clean/Found" has a Cleanup and a
+// condition.
+func (s *stage) step(text string) step.Step[*Thing] {
+	parts := strings.Split(text, "/")
+	name := parts[0]
+	do := func(verb string) doFunc {
+		return func(ctx context.Context, req *request) (ctrl.Result, error) {
+			addTo(&s.calls, verb+name)
+			return s.run(ctx, req, s.does[verb+name])
+		}
+	}
+	post := func(ctx context.Context, req *request) error {
+		if err := req.Failure(); err != nil {
+			addTo(&s.calls, "(failed)")
+		}
+		_, err := do("Post ")(ctx, req)
+		return err
+	}
+	c := cleaner{doing(name, do("Do ")), do("Cleanup ")}
+	var declared []condition.Declaration
+	for _, part := range parts[1:] {
+		if part[0] < 'a' {
+			declared = append(declared, condition.Declaration{Type: part})
+		}
+	}
+	cleans, posts := slices.Contains(parts, "clean"), slices.Contains(parts, "post")
+	switch {
+	case slices.Contains(parts, "claim"):
+		return claiming{c, func(req *request) error {
+			_, err := s.run(s.t.Context(), req, s.does["Claim "+name])
+			return err
+		}}
+	case slices.Contains(parts, "gate"):
+		return gatekeeper{c}
+	case slices.Contains(parts, "select"):
+		return selective{c}
+	case cleans && posts:
+		return poster{c, post}
+	case cleans && len(declared) > 0:
+		return complaining{c, declared}
+	case cleans:
+		return c
+	case posts:
+		return posting{c.Step, post}
+	}
+	return keeper{c.Step, declared}
+}
+
+// complaining is a step with a Cleanup and conditions.
+type complaining struct {
+	cleaner
+	declared []condition.Declaration
+}
+
+func (c complaining) Conditions() []condition.Declaration { return c.declared }
+
+// run follows instructions, up to the first that does not pass.
+func (s *stage) run(ctx context.Context, req *request, instructions string) (result ctrl.Result, err error) {
+	for _, instruction := range list(instructions) {
+		verb, rest, _ := strings.Cut(instruction, " ")
+		if change(req.Object, verb, rest) {
+			continue
+		}
+		switch verb {
+		case "again":
+			result, err = ctrlkit.RequeueAfter(s.duration(rest))
+		case "continue":
+			result, err = ctrlkit.ContinueAndRequeueAfter(s.duration(rest))
+		case "poll":
+			result, err = ctrlkit.PollFor(rest, 3*time.Second)
+		case "requeue":
+			//lint:ignore SA1019 deprecated upstream, and honored when a step returns it
+			result = ctrl.Result{Requeue: true}
+		default:
+			err = s.try(ctx, req, verb, rest)
+		}
+		if err != nil {
+			return result, err
+		}
+	}
+	return result, nil
+}
+
+// try follows an instruction that either passes or does not.
+func (s *stage) try(ctx context.Context, req *request, verb, rest string) error {
+	words := append(strings.Fields(rest), "", "", "", "")
+	cm := configMap(words[0], nil)
+	switch verb {
+	case "fail":
+		return errorOf(rest)
+	case "wait":
+		_, err := ctrlkit.WaitFor(rest)
+		return err
+	case "exit":
+		return ctrlkit.ErrExit
+	case "panic":
+		panic(errorOf(rest))
+	case "pass":
+		pass(s.duration(rest))
+	case "edit", "status", "delete":
+		s.outside(verb, strings.ReplaceAll(rest, ",", ";"))
+	case "healthy":
+		req.Conditions.MarkHealthy(words[0], words[1], strings.Join(words[2:len(words)-4], " "))
+	case "unhealthy":
+		severities := map[string]condition.Severity{"info": condition.SeverityInfo, "warning": condition.SeverityWarning, "error": condition.SeverityError}
+		req.Conditions.MarkUnhealthy(words[0], severities[words[1]], words[2], strings.Join(words[3:len(words)-4], " "))
+	case "save":
+		return req.Save(ctx)
+	case "create":
+		return client.IgnoreAlreadyExists(req.Client.Create(ctx, cm))
+	case "drop":
+		return client.IgnoreNotFound(req.Client.Delete(ctx, cm))
+	case "read":
+		return client.IgnoreNotFound(req.Client.Get(ctx, client.ObjectKeyFromObject(cm), cm))
+	case "keep":
+		if err := req.Client.Get(ctx, client.ObjectKeyFromObject(cm), cm); client.IgnoreNotFound(err) != nil || err == nil {
+			return err
+		}
+		return req.Client.Create(ctx, cm)
+	default:
+		s.t.Errorf("what is %q?", verb)
+	}
+	return nil
+}
+
+// changeAll changes an object as others do: "spec 3; label by=them".
+func changeAll(t *testing.T, obj *Thing, changes string) {
+	t.Helper()
+	for _, text := range list(changes) {
+		if verb, rest, _ := strings.Cut(text, " "); !change(obj, verb, rest) {
+			t.Errorf("what is %q?", text)
+		}
+	}
+}
+
+// change changes an object, and reports whether it can be changed like that.
+func change(obj *Thing, verb, rest string) bool {
+	key, value, _ := strings.Cut(rest, "=")
+	switch verb {
+	case "spec":
+		obj.Spec.Size = number(rest)
+	case "size":
+		obj.Status.Size = number(rest)
+	case "grow":
+		obj.Status.Size++
+	case "phase":
+		obj.Status.Phase = rest
+	case "count":
+		obj.Status.Counters = map[string]int{key: number(value)}
+	case "label":
+		metav1.SetMetaDataLabel(&obj.ObjectMeta, key, value)
+	case "annotate":
+		metav1.SetMetaDataAnnotation(&obj.ObjectMeta, key, value)
+	case "unannotate":
+		delete(obj.Annotations, rest)
+	case "finalizers":
+		obj.Finalizers = finalizersOf(rest)
+	case "hold":
+		obj.Finalizers = append(obj.Finalizers, foreignFinalizer)
+	case "uid":
+		obj.UID = types.UID(rest)
+	case "name":
+		obj.GenerateName = rest
+	case "generation":
+		obj.Generation = int64(number(rest))
+	case "deleted":
+		obj.DeletionTimestamp = deletedThing().DeletionTimestamp
+	case "set":
+		meta.SetStatusCondition(&obj.Status.Conditions, metav1.Condition{Type: key, Status: metav1.ConditionStatus(value), Reason: "Because", Message: "it is so"})
+	default:
+		return false
+	}
+	return true
+}
+
+func thingWith(t *testing.T, changes string) *Thing {
+	t.Helper()
+	obj := newThing()
+	changeAll(t, obj, changes)
+	return obj
+}
+
+const foreignFinalizer = "other.example.com/hold"
+
+func finalizersOf(text string) []string {
+	return strings.Fields(strings.NewReplacer("ours", finalizer, "foreign", foreignFinalizer).Replace(text))
+}
+
+func list(text string) []string {
+	return slices.DeleteFunc(strings.Split(text, "; "), func(s string) bool { return s == "" })
+}
+
+func number(text string) int {
+	n, _ := strconv.Atoi(text)
+	return n
+}
+
+func (s *stage) duration(text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	must(s.t, err)
+	return d
+}
+
+// errorOf is an error of a name, or with this text.
+func errorOf(text string) error {
+	known := map[string]error{
+		"first": errFirst, "second": errSecond, "third": errThird, "conflict": conflictError(), "forbidden": forbiddenError(),
+		"terminal": reconcile.TerminalError(errFirst), "quota": failure.Mark(errFirst, failure.WithReason("Quota")),
+		"nothing to claim": fmt.Errorf("a policy: %w", step.ErrNothingToClaim),
+	}
+	if err, ok := known[text]; ok {
+		return err
+	}
+	return errors.New(text)
+}
+
+// reconciles reconciles some times, and returns what is shown. What is the same again is shown once.
+func (s *stage) reconciles(times int) (shown []string) {
+	var before []string
+	same := 0
+	for i := range times {
+		now := s.reconcileOnce()
+		if same++; i > 0 && !slices.Equal(before, now) {
+			shown = append(append(shown, often(same-1)+before[0]), before[1:]...)
+			same = 1
+		}
+		before = now
+	}
+	return append(append(shown, often(same)+before[0]), before[1:]...)
+}
+
+func often(times int) string {
+	if times == 1 {
+		return ""
+	}
+	return fmt.Sprintf("%d times ", times)
+}
+
+func (s *stage) reconcileOnce() []string {
+	s.calls, s.live, s.entries = nil, nil, nil
+	result, err := s.world.reconcile()
+	requests := append(s.live, s.takeWrites()...)
+	for i := range requests {
+		requests[i] = strings.NewReplacer(" status of Thing a", " status", " Thing a", "", "ConfigMap ", "").Replace(requests[i])
+	}
+	line := strings.Join(s.calls, ", ")
+	if len(requests) > 0 {
+		line += " -> " + strings.Join(requests, ", ")
+	}
+	if finished := recorded[journal.Finished](s.world); len(finished) > 0 {
+		line += " => " + string(finished[0].Result)
+	}
+	changed := s.describe()
+	if i := slices.Index(changed, "Ready True Ready"); i >= 0 {
+		line, changed = line+", Ready", slices.Delete(changed, i, i+1)
+	}
+	switch silent := s.silent(err); {
+	case silent:
+		line += ", silently, again soon"
+	case result.RequeueAfter > 0:
+		line += fmt.Sprint(", again after ", result.RequeueAfter)
+	}
+	for _, text := range s.takeEvents() {
+		if i := slices.IndexFunc(changed, func(line string) bool { return strings.HasPrefix(line, "Ready False "+text) }); i >= 0 {
+			changed[i] += " (event)"
+		} else {
+			changed = append(changed, "event "+text)
+		}
+	}
+	if err != nil && !strings.Contains(strings.Join(changed, "|"), err.Error()) {
+		changed = append(changed, "error: "+err.Error())
+	}
+	if len(changed) > 0 && changed[0] == isGoneText {
+		line, changed = line+", it is gone", changed[1:]
+	}
+	return append([]string{strings.TrimSpace(line)}, changed...)
+}
+
+// silent reports whether the last reconcile has met a conflict that is no error yet.
+func (s *stage) silent(err error) bool {
+	finished := recorded[journal.Finished](s.world)
+	return err == nil && len(finished) > 0 && failure.Classify(finished[0].Outcome.Err).Class == failure.ClassConflict
+}
+
+const isGoneText = "it is gone"
+
+// describe returns what has changed of the object since it was called last.
+func (s *stage) describe() []string {
+	var all []string
+	if obj := s.thing(); obj == nil {
+		all = []string{isGoneText}
+	} else {
+		all = describeAll(obj)
+	}
+	changed := slices.DeleteFunc(slices.Clone(all), func(line string) bool { return slices.Contains(s.shown, line) })
+	for _, line := range s.shown { // what is not there any more
+		name, _, _ := strings.Cut(line, " ")
+		if line != isGoneText && all[0] != isGoneText && !slices.ContainsFunc(all, func(now string) bool { return strings.HasPrefix(now, name+" ") }) {
+			changed = append(changed, "no "+name)
+		}
+	}
+	s.shown = all
+	return changed
+}
+
+func describeAll(obj *Thing) []string {
+	status := obj.Status
+	text := fmt.Sprintf("object %v labels %v annotations %v status %d %q %v", obj.Finalizers, obj.Labels, obj.Annotations, status.Size, status.Phase, status.Counters)
+	all := []string{strings.NewReplacer(" labels map[]", "", " annotations map[]", "", " status 0 \"\" map[]", "", ` "" map[]`, "", " map[", " [",
+		finalizer, "ours", foreignFinalizer, "foreign").Replace(text)}
+	ready := describe(obj, condition.Ready)
+	_, why, _ := strings.Cut(ready, " ")
+	for _, c := range status.Conditions {
+		text := describe(obj, c.Type)
+		switch {
+		case c.Type == condition.Ready:
+		case text == "True "+why && why != "Ready":
+			ready += " (" + c.Type + ")"
+		default:
+			all = append(all, c.Type+" "+text)
+		}
+		if c.ObservedGeneration != obj.Generation && text != "" {
+			all = append(all, fmt.Sprintf("(%s of generation %d)", c.Type, c.ObservedGeneration))
+		}
+	}
+	if ready != "" {
+		all = append(all, condition.Ready+" "+ready)
+	}
+	return all
+}
