@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,45 +60,6 @@ func TestSaveBeforeActing(t *testing.T) {
 	w.takeWrites()
 	w.must()
 	w.wrote()
-}
-
-func TestSaveWritesOnlyWhatHasChanged(t *testing.T) {
-	w := newWorld(t, newThing())
-	var writes [][]string
-	save := func(ctx context.Context, req *request) {
-		must(t, req.Save(ctx))
-		writes = append(writes, w.takeWrites())
-	}
-	w.engine(doing("A", does(func(ctx context.Context, req *request) {
-		save(ctx, req)
-		req.Object.Status.Size = 1
-		save(ctx, req)
-		save(ctx, req)
-		req.Object.Labels = map[string]string{"a": "b"}
-		save(ctx, req)
-		req.Object.Status.Size, req.Object.Labels = 2, nil
-		save(ctx, req)
-	})))
-	w.must()
-	want := [][]string{nil, {"patch status of Thing a"}, nil, {"patch Thing a"}, {"patch Thing a", "patch status of Thing a"}}
-	same(t, "writes", want, writes, cmpopts.EquateEmpty())
-	if got := w.thing(); got.Status.Size != 2 || len(got.Labels) > 0 {
-		t.Errorf("got %+v", got)
-	}
-}
-
-func TestSaveRefusesTheSpec(t *testing.T) {
-	w := newWorld(t, newThing())
-	w.engine(doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
-		req.Object.Spec.Size, req.Object.Status.Size = 3, 7
-		return ctrl.Result{}, req.Save(ctx)
-	}))
-	if err := w.fails(); !errors.Is(err, step.ErrReadOnlyField) || !strings.Contains(err.Error(), ".spec.size") {
-		t.Errorf("got %v", err)
-	}
-	if got := w.thing(); got.Status.Size != 7 || got.Spec.Size != 0 {
-		t.Errorf("got %+v", got)
-	}
 }
 
 // Who moves a reconciler here brings along the line that saves the status.
@@ -231,44 +191,6 @@ func TestAStepThatWritesTheObjectPastTheRequest(t *testing.T) {
 	}
 	if way := failure.Classify(err).Remedy; !strings.Contains(way, "Request.Client") {
 		t.Errorf("the remedy: %q", way)
-	}
-}
-
-// It also brings along the line that sets a condition.
-func TestConditionsThatAreSetOnTheObject(t *testing.T) {
-	set := func(kind string, status metav1.ConditionStatus) doFunc {
-		return does(func(_ context.Context, req *request) {
-			meta.SetStatusCondition(&req.Object.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Because", Message: "it is so"})
-		})
-	}
-	tests := []struct {
-		name        string
-		do          doFunc
-		kind, want  string
-		ready, fail string
-	}{
-		{"declared and healthy", set("Found", "True"), "Found", "True Because: it is so", "True Ready", ""},
-		{"declared and unhealthy", set("Found", "False"), "Found", "False Because: it is so", "False Because: Found: it is so", ""},
-		{"declared and unknown", set("Found", "Unknown"), "Found", "Unknown Because: it is so", "False Because: Found: it is so", ""},
-		{"of its own", set("Available", "True"), "Available", "True Because: it is so", "False NotReached: Found: not evaluated yet", ""},
-		{"computed", set("Ready", "True"), "Stalled", "True TerminalError", "False TerminalError", "Ready is set on the object"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, newThing())
-			w.engine(keeping("A", test.do, "Found"))
-			for range 2 {
-				_, err := w.reconcile()
-				if (err != nil) != (test.fail != "") || err != nil && !strings.Contains(err.Error(), test.fail) {
-					t.Errorf("got %v", err)
-				}
-			}
-			w.begins(test.kind, test.want)
-			w.begins(condition.Ready, test.ready)
-			w.takeWrites()
-			_, _ = w.reconcile()
-			w.wrote()
-		})
 	}
 }
 

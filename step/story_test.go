@@ -5,24 +5,16 @@ package step_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/golden"
@@ -183,7 +175,7 @@ func (s *stage) start(text string) {
 		case "retiredFinalizer":
 			options.RetiredFinalizers = []string{value}
 		case "retired":
-			options.Retired = []string{value}
+			options.Retired = strings.Split(value, ",")
 		default:
 			steps, _ := s.steps(strings.Fields(strings.NewReplacer("(", " ( ", ")", " ) ").Replace(text)))
 			s.e = s.engineWith(options, steps...)
@@ -242,7 +234,11 @@ func (s *stage) step(text string) step.Step[*Thing] {
 	var declared []condition.Declaration
 	for _, part := range parts[1:] {
 		if part[0] < 'a' {
-			declared = append(declared, condition.Declaration{Type: part})
+			d := condition.Declaration{Type: part}
+			if part == "Degraded" {
+				d.Polarity = condition.PolarityAbnormalTrue
+			}
+			declared = append(declared, d)
 		}
 	}
 	cleans, posts := slices.Contains(parts, "clean"), slices.Contains(parts, "post")
@@ -252,6 +248,8 @@ func (s *stage) step(text string) step.Step[*Thing] {
 			_, err := s.run(s.t.Context(), req, s.does["Claim "+name])
 			return err
 		}}
+	case slices.Contains(parts, "external"):
+		return step.External(name, do("Do "), do("Cleanup "))
 	case slices.Contains(parts, "gate"):
 		return gatekeeper{c}
 	case slices.Contains(parts, "select"):
@@ -275,166 +273,6 @@ type complaining struct {
 }
 
 func (c complaining) Conditions() []condition.Declaration { return c.declared }
-
-// run follows instructions, up to the first that does not pass.
-func (s *stage) run(ctx context.Context, req *request, instructions string) (result ctrl.Result, err error) {
-	for _, instruction := range list(instructions) {
-		verb, rest, _ := strings.Cut(instruction, " ")
-		if change(req.Object, verb, rest) {
-			continue
-		}
-		switch verb {
-		case "again":
-			result, err = ctrlkit.RequeueAfter(s.duration(rest))
-		case "continue":
-			result, err = ctrlkit.ContinueAndRequeueAfter(s.duration(rest))
-		case "poll":
-			result, err = ctrlkit.PollFor(rest, 3*time.Second)
-		case "requeue":
-			//lint:ignore SA1019 deprecated upstream, and honored when a step returns it
-			result = ctrl.Result{Requeue: true}
-		default:
-			err = s.try(ctx, req, verb, rest)
-		}
-		if err != nil {
-			return result, err
-		}
-	}
-	return result, nil
-}
-
-// try follows an instruction that either passes or does not.
-func (s *stage) try(ctx context.Context, req *request, verb, rest string) error {
-	words := append(strings.Fields(rest), "", "", "", "")
-	cm := configMap(words[0], nil)
-	switch verb {
-	case "fail":
-		return errorOf(rest)
-	case "wait":
-		_, err := ctrlkit.WaitFor(rest)
-		return err
-	case "exit":
-		return ctrlkit.ErrExit
-	case "panic":
-		panic(errorOf(rest))
-	case "pass":
-		pass(s.duration(rest))
-	case "edit", "status", "delete":
-		s.outside(verb, strings.ReplaceAll(rest, ",", ";"))
-	case "healthy":
-		req.Conditions.MarkHealthy(words[0], words[1], strings.Join(words[2:len(words)-4], " "))
-	case "unhealthy":
-		severities := map[string]condition.Severity{"info": condition.SeverityInfo, "warning": condition.SeverityWarning, "error": condition.SeverityError}
-		req.Conditions.MarkUnhealthy(words[0], severities[words[1]], words[2], strings.Join(words[3:len(words)-4], " "))
-	case "save":
-		return req.Save(ctx)
-	case "create":
-		return client.IgnoreAlreadyExists(req.Client.Create(ctx, cm))
-	case "drop":
-		return client.IgnoreNotFound(req.Client.Delete(ctx, cm))
-	case "read":
-		return client.IgnoreNotFound(req.Client.Get(ctx, client.ObjectKeyFromObject(cm), cm))
-	case "keep":
-		if err := req.Client.Get(ctx, client.ObjectKeyFromObject(cm), cm); client.IgnoreNotFound(err) != nil || err == nil {
-			return err
-		}
-		return req.Client.Create(ctx, cm)
-	default:
-		s.t.Errorf("what is %q?", verb)
-	}
-	return nil
-}
-
-// changeAll changes an object as others do: "spec 3; label by=them".
-func changeAll(t *testing.T, obj *Thing, changes string) {
-	t.Helper()
-	for _, text := range list(changes) {
-		if verb, rest, _ := strings.Cut(text, " "); !change(obj, verb, rest) {
-			t.Errorf("what is %q?", text)
-		}
-	}
-}
-
-// change changes an object, and reports whether it can be changed like that.
-func change(obj *Thing, verb, rest string) bool {
-	key, value, _ := strings.Cut(rest, "=")
-	switch verb {
-	case "spec":
-		obj.Spec.Size = number(rest)
-	case "size":
-		obj.Status.Size = number(rest)
-	case "grow":
-		obj.Status.Size++
-	case "phase":
-		obj.Status.Phase = rest
-	case "count":
-		obj.Status.Counters = map[string]int{key: number(value)}
-	case "label":
-		metav1.SetMetaDataLabel(&obj.ObjectMeta, key, value)
-	case "annotate":
-		metav1.SetMetaDataAnnotation(&obj.ObjectMeta, key, value)
-	case "unannotate":
-		delete(obj.Annotations, rest)
-	case "finalizers":
-		obj.Finalizers = finalizersOf(rest)
-	case "hold":
-		obj.Finalizers = append(obj.Finalizers, foreignFinalizer)
-	case "uid":
-		obj.UID = types.UID(rest)
-	case "name":
-		obj.GenerateName = rest
-	case "generation":
-		obj.Generation = int64(number(rest))
-	case "deleted":
-		obj.DeletionTimestamp = deletedThing().DeletionTimestamp
-	case "set":
-		meta.SetStatusCondition(&obj.Status.Conditions, metav1.Condition{Type: key, Status: metav1.ConditionStatus(value), Reason: "Because", Message: "it is so"})
-	default:
-		return false
-	}
-	return true
-}
-
-func thingWith(t *testing.T, changes string) *Thing {
-	t.Helper()
-	obj := newThing()
-	changeAll(t, obj, changes)
-	return obj
-}
-
-const foreignFinalizer = "other.example.com/hold"
-
-func finalizersOf(text string) []string {
-	return strings.Fields(strings.NewReplacer("ours", finalizer, "foreign", foreignFinalizer).Replace(text))
-}
-
-func list(text string) []string {
-	return slices.DeleteFunc(strings.Split(text, "; "), func(s string) bool { return s == "" })
-}
-
-func number(text string) int {
-	n, _ := strconv.Atoi(text)
-	return n
-}
-
-func (s *stage) duration(text string) time.Duration {
-	d, err := time.ParseDuration(text)
-	must(s.t, err)
-	return d
-}
-
-// errorOf is an error of a name, or with this text.
-func errorOf(text string) error {
-	known := map[string]error{
-		"first": errFirst, "second": errSecond, "third": errThird, "conflict": conflictError(), "forbidden": forbiddenError(),
-		"terminal": reconcile.TerminalError(errFirst), "quota": failure.Mark(errFirst, failure.WithReason("Quota")),
-		"nothing to claim": fmt.Errorf("a policy: %w", step.ErrNothingToClaim),
-	}
-	if err, ok := known[text]; ok {
-		return err
-	}
-	return errors.New(text)
-}
 
 // reconciles reconciles some times, and returns what is shown. What is the same again is shown once.
 func (s *stage) reconciles(times int) (shown []string) {
@@ -527,26 +365,33 @@ func (s *stage) describe() []string {
 
 func describeAll(obj *Thing) []string {
 	status := obj.Status
-	text := fmt.Sprintf("object %v labels %v annotations %v status %d %q %v", obj.Finalizers, obj.Labels, obj.Annotations, status.Size, status.Phase, status.Counters)
-	all := []string{strings.NewReplacer(" labels map[]", "", " annotations map[]", "", " status 0 \"\" map[]", "", ` "" map[]`, "", " map[", " [",
-		finalizer, "ours", foreignFinalizer, "foreign").Replace(text)}
-	ready := describe(obj, condition.Ready)
-	_, why, _ := strings.Cut(ready, " ")
+	var owners []types.UID
+	for _, o := range obj.OwnerReferences {
+		owners = append(owners, o.UID)
+	}
+	text := fmt.Sprintf("object %v owners %v labels %v annotations %v status %d %q %v", obj.Finalizers, owners, obj.Labels, obj.Annotations, status.Size, status.Phase, status.Counters)
+	if status.ObservedGeneration != obj.Generation && len(status.Conditions) > 0 {
+		text += fmt.Sprint(" of generation ", status.ObservedGeneration)
+	}
+	all := []string{strings.NewReplacer(" owners []", "", " labels map[]", "", " annotations map[]", "", " status 0 \"\" map[]", "", ` "" map[]`, "",
+		" map[", " [", finalizer, "ours", foreignFinalizer, "foreign").Replace(text)}
+	_, why, _ := strings.Cut(describe(obj, condition.Ready), " ")
 	for _, c := range status.Conditions {
 		text := describe(obj, c.Type)
 		switch {
 		case c.Type == condition.Ready:
+			for _, kind := range []string{condition.Reconciling, condition.Stalled, condition.Paused} {
+				if describe(obj, kind) == "True "+why {
+					text += " (" + kind + ")"
+				}
+			}
 		case text == "True "+why && why != "Ready":
-			ready += " (" + c.Type + ")"
-		default:
-			all = append(all, c.Type+" "+text)
+			continue
 		}
-		if c.ObservedGeneration != obj.Generation && text != "" {
-			all = append(all, fmt.Sprintf("(%s of generation %d)", c.Type, c.ObservedGeneration))
+		if c.ObservedGeneration != obj.Generation {
+			text += fmt.Sprint(" (of generation ", c.ObservedGeneration, ")")
 		}
-	}
-	if ready != "" {
-		all = append(all, condition.Ready+" "+ready)
+		all = append(all, c.Type+" "+text)
 	}
 	return all
 }

@@ -184,8 +184,8 @@ A cleans fail first | reconcile 2
     error: A: the first thing broke
 A cleans panic a bug | reconcile
     Cleanup A -> patch status => failed
-    Stalled True PredecessorNotCleanedUp: an object of this name with UID uid-a was deleted, and its cleanup is not done: A: panic: a bug
     Ready False PredecessorNotCleanedUp: an object of this name with UID uid-a was deleted, and its cleanup is not done: A: the first thing broke
+    Stalled True PredecessorNotCleanedUp: an object of this name with UID uid-a was deleted, and its cleanup is not done: A: panic: a bug
 A cleans | reconcile 2
     Cleanup A, Do A -> patch, patch status => done, Ready
     object [ours]
