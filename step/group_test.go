@@ -65,7 +65,9 @@ func TestACompositeIsNoStep(t *testing.T) {
 			t.Error("its Do did not panic")
 		}
 	}()
-	_, _ = step.Group[*Thing]("g").Do(t.Context(), nil)
+	g := step.Group[*Thing]("g")
+	same(t, "name", "g", g.Name())
+	_, _ = g.Do(t.Context(), nil)
 }
 
 // Two steps that wait for each other pass only if they run at the same time. Run it with -race.
@@ -94,7 +96,7 @@ func TestGroupRunsAtTheSameTime(t *testing.T) {
 				_ = req.Client.Get(ctx, thingRequest.NamespacedName, &Thing{})
 			})
 			w.engine(step.Group("g",
-				keeper{cleaning("A", a, a), []condition.Declaration{{Type: "A"}}}, keeper{cleaning("B", b, b), []condition.Declaration{{Type: "B"}}},
+				complaining{cleaner{doing("A", a), a}, []condition.Declaration{{Type: "A"}}}, complaining{cleaner{doing("B", b), b}, []condition.Declaration{{Type: "B"}}},
 			), doing("C", does(func(context.Context, *request) { work++ })))
 			w.must()
 			if phase == "Cleanup" {

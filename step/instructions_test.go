@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -58,7 +59,6 @@ func (s *stage) run(ctx context.Context, req *request, instructions string) (res
 // try follows an instruction that either passes or does not.
 func (s *stage) try(ctx context.Context, req *request, verb, rest string) error {
 	words := append(strings.Fields(rest), "", "", "", "")
-	cm := configMap(words[0], nil)
 	switch verb {
 	case "fail":
 		return errorOf(rest)
@@ -83,12 +83,47 @@ func (s *stage) try(ctx context.Context, req *request, verb, rest string) error 
 		_ = s.try(ctx, req, verb, rest)
 	case "save":
 		return req.Save(ctx)
+	default:
+		return s.request(ctx, req, verb, words)
+	}
+	return nil
+}
+
+// request sends what a step reads and writes itself.
+func (s *stage) request(ctx context.Context, req *request, verb string, words []string) error {
+	cm := configMap(words[0], nil)
+	switch verb {
+	case "list":
+		return req.Client.List(ctx, &corev1.ConfigMapList{}, client.InNamespace("default"), client.MatchingLabels{"kind": "listed"})
+	case "partial":
+		partial := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}}
+		return client.IgnoreNotFound(req.Client.Get(ctx, client.ObjectKeyFromObject(cm), partial))
+	case "scale":
+		return req.Client.SubResource("scale").Get(ctx, cm, cm)
+	case "update":
+		return req.Client.Update(ctx, req.Object)
+	case "updateStatus":
+		return req.Client.Status().Update(ctx, req.Object)
+	case "patch", "patchStatus":
+		before := req.Object.DeepCopyObject().(*Thing) //nolint:errcheck // a copy has the type
+		change(req.Object, words[0], words[1])
+		if verb == "patch" {
+			return req.Client.Patch(ctx, req.Object, client.MergeFrom(before))
+		}
+		return req.Client.Status().Patch(ctx, req.Object, client.MergeFrom(before))
 	case "create":
 		return client.IgnoreAlreadyExists(req.Client.Create(ctx, cm))
+	case "spawn":
+		s.spawned++
+		return req.Client.Create(ctx, configMap(fmt.Sprint("child-", s.spawned), nil))
 	case "drop":
 		return client.IgnoreNotFound(req.Client.Delete(ctx, cm))
 	case "read":
-		return client.IgnoreNotFound(req.Client.Get(ctx, client.ObjectKeyFromObject(cm), cm))
+		for range max(1, number(words[1])) {
+			if err := req.Client.Get(ctx, client.ObjectKeyFromObject(cm), cm); client.IgnoreNotFound(err) != nil {
+				return err
+			}
+		}
 	case "keep":
 		err := req.Client.Get(ctx, client.ObjectKeyFromObject(cm), cm)
 		switch {
@@ -124,6 +159,8 @@ func change(obj *Thing, verb, rest string) bool {
 		obj.Status.Size = number(rest)
 	case "grow":
 		obj.Status.Size++
+	case "tick":
+		obj.Status.Counters = map[string]int{key: obj.Status.Counters[key] + 1}
 	case "phase":
 		obj.Status.Phase = rest
 	case "count":

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,61 +59,6 @@ func TestSaveBeforeActing(t *testing.T) {
 	w.takeWrites()
 	w.must()
 	w.wrote()
-}
-
-// Who moves a reconciler here brings along the line that saves the status.
-func TestAStepThatSavesTheObjectItself(t *testing.T) {
-	patch := func(ctx context.Context, req *request, change func()) error {
-		before := req.Object.DeepCopyObject().(*Thing)
-		change()
-		return req.Client.Patch(ctx, req.Object, client.MergeFrom(before))
-	}
-	tests := []struct {
-		name   string
-		do     func(ctx context.Context, req *request) error
-		writes []string
-		fails  string
-	}{
-		{"Status().Update", func(ctx context.Context, req *request) error {
-			req.Object.Status.Size = 7
-			return req.Client.Status().Update(ctx, req.Object)
-		}, []string{"patch status of Thing a"}, ""},
-		{"Status().Patch", func(ctx context.Context, req *request) error {
-			before := req.Object.DeepCopyObject().(*Thing)
-			req.Object.Status.Size = 7
-			return req.Client.Status().Patch(ctx, req.Object, client.MergeFrom(before))
-		}, []string{"patch status of Thing a"}, ""},
-		{"Update", func(ctx context.Context, req *request) error {
-			req.Object.Status.Size = 7
-			metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "a", "b")
-			return req.Client.Update(ctx, req.Object)
-		}, []string{"patch Thing a", "patch status of Thing a"}, ""},
-		{"Patch", func(ctx context.Context, req *request) error {
-			req.Object.Status.Size = 7
-			return patch(ctx, req, func() { metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "a", "b") })
-		}, []string{"patch Thing a", "patch status of Thing a"}, ""},
-		{"Patch of the spec", func(ctx context.Context, req *request) error {
-			req.Object.Status.Size = 7
-			return patch(ctx, req, func() { req.Object.Spec.Size = 3 })
-		}, []string{"patch status of Thing a"}, ".spec.size"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, newThing())
-			w.engine(doing("A", tries(func(ctx context.Context, req *request) error { return test.do(ctx, req) })))
-			_, err := w.reconcile()
-			if (err != nil) != (test.fails != "") || err != nil && (!errors.Is(err, step.ErrReadOnlyField) || !strings.Contains(err.Error(), test.fails)) {
-				t.Errorf("got %v", err)
-			}
-			if got := w.thing(); got.Status.Size != 7 || got.Spec.Size != 0 {
-				t.Errorf("got %+v", got)
-			}
-			// The last write is that of the conditions.
-			if got := w.takeWrites(); test.fails == "" && !cmp.Equal(append(test.writes, "patch status of Thing a"), got) {
-				t.Errorf("writes: %v, want %v and the conditions", got, test.writes)
-			}
-		})
-	}
 }
 
 // It also brings along the line that reads the object again before its status is written, so that

@@ -6,13 +6,14 @@ package step_test
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/ctrlkit/ctrlkit/condition"
@@ -36,32 +37,44 @@ import (
 //	lag, catch up                 the cache shows the Thing as it is now, whatever happens; or as it is
 //	fault PART ERROR, no fault    requests with this text in them fail
 //	pass TIME, reconcile TIMES
-func TestStories(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.story")
-	must(t, err)
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			golden.Stories(t, filepath.Base(file), func(story []string) (played []string) {
-				bubble(t, func(t *testing.T) {
-					s := &stage{t: t, obj: newThing(), does: make(map[string]string)}
-					played = golden.Play(story, s.act)
-				})
-				return played
-			})
+//	undo LABEL TIMES              reconciles, and has the label changed after each; shows the last one
+//	quietly TIMES                 reconciles, and shows the last one
+//	settle TIME, poll TIMES       reconciles as requested, until it is ready; so many times, in no hot loop
+func stories(t *testing.T, file string) {
+	t.Helper()
+	golden.Stories(t, file, func(story []string) (played []string) {
+		bubble(t, func(t *testing.T) {
+			s := &stage{t: t, obj: newThing(), does: make(map[string]string)}
+			played = golden.Play(story, s.act)
 		})
-	}
+		return played
+	})
 }
+
+func TestOrderStories(t *testing.T)      { stories(t, "order.story") }
+func TestSaveStories(t *testing.T)       { stories(t, "save.story") }
+func TestConditionsStories(t *testing.T) { stories(t, "conditions.story") }
+func TestFinalizerStories(t *testing.T)  { stories(t, "finalizer.story") }
+func TestClaimStories(t *testing.T)      { stories(t, "claim.story") }
+func TestRemovedStories(t *testing.T)    { stories(t, "removed.story") }
+func TestCacheStories(t *testing.T)      { stories(t, "cache.story") }
+func TestSkipStories(t *testing.T)       { stories(t, "skip.story") }
+func TestHotLoopStories(t *testing.T)    { stories(t, "hotloop.story") }
+func TestPauseStories(t *testing.T)      { stories(t, "pause.story") }
 
 // A stage is where a story is played.
 type stage struct {
 	*world
 	t     *testing.T
-	obj   *Thing // nil if there is none at the beginning
+	there []client.Object // beside the Thing, at the beginning
+	obj   *Thing          // nil if there is none at the beginning
 	e     *step.Engine[*Thing]
 	does  map[string]string // instructions: "Do A"
 	calls []string
 	last  *Thing // as it was before the last change from outside
 	shown []string
+
+	spawned int // children
 }
 
 func (s *stage) act(line string) (shown []string) {
@@ -93,6 +106,18 @@ func (s *stage) one(line string) []string {
 		s.catchUp()
 	case "pass":
 		pass(s.duration(rest))
+	case "undo":
+		what, times, _ := strings.Cut(rest, " ")
+		return s.undone("label "+what, number(times))
+	case "quietly":
+		return s.undone("", number(rest))
+	case "settle":
+		return s.settles(s.duration(rest))
+	case "poll":
+		for range number(rest) {
+			pass(s.must().RequeueAfter)
+		}
+		none(s.t, "hot loops", recorded[journal.HotLoop](s.world))
 	case "reconcile":
 		return s.reconciles(max(1, number(rest)))
 	case "child":
@@ -142,6 +167,13 @@ func (s *stage) outside(verb, rest string) {
 
 func (s *stage) child(words []string) {
 	cm := configMap(words[1], nil)
+	if strings.HasPrefix(cm.Name, "listed") {
+		cm.Labels = map[string]string{"kind": "listed"}
+	}
+	if s.world == nil {
+		s.there = append(s.there, cm)
+		return
+	}
 	switch words[0] {
 	case "create":
 		s.create(cm)
@@ -155,11 +187,11 @@ func (s *stage) child(words []string) {
 // start makes an engine, and before the first one the world.
 func (s *stage) start(text string) {
 	if s.world == nil {
-		s.world = newWorld(s.t)
 		if s.obj != nil {
-			s.world = newWorld(s.t, s.obj)
-			s.describe()
+			s.there = append(s.there, s.obj)
 		}
+		s.world = newWorld(s.t, s.there...)
+		s.shown = s.describe()
 	}
 	options := s.options()
 	for {
@@ -343,6 +375,34 @@ func (s *stage) silent(err error) bool {
 }
 
 const isGoneText = "it is gone"
+
+// undone reconciles, and undoes what that has written, so many times. It returns what the last one
+// shows.
+func (s *stage) undone(how string, times int) (shown []string) {
+	for range times {
+		shown = s.reconcileOnce()
+		if how != "" {
+			s.edit(func(obj *Thing) { changeAll(s.t, obj, how) })
+		}
+	}
+	return shown
+}
+
+// settles reconciles whenever that is requested, until the object is ready or it takes too long.
+func (s *stage) settles(most time.Duration) []string {
+	for start := time.Now(); ; {
+		result := s.must()
+		switch {
+		case s.conditionOf(condition.Ready) == "True Ready" && result.RequeueAfter == 0:
+			return []string{"it is ready"}
+		case result.RequeueAfter == 0:
+			return []string{"nothing would requeue it"}
+		case time.Since(start) > most:
+			return []string{"it takes too long"}
+		}
+		pass(result.RequeueAfter)
+	}
+}
 
 // describe returns what has changed of the object since it was called last.
 func (s *stage) describe() []string {

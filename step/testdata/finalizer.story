@@ -17,9 +17,10 @@ object finalizers ours | engine never(B/clean) | reconcile
     -> patch status => done, Ready
 
 # Others are left alone, and a group, a condition and a step that is reached later want one.
-object finalizers foreign | engine A statusSize(group(B/clean)) | A does size 7 | reconcile
+object finalizers foreign | engine A statusSize(group(B/clean)) | A does size 7 | reconcile 2
     Do A, Do B -> patch, patch status => done, Ready
     object [foreign ours] status 7
+    Do A, Do B => done
 
 # A step may keep finalizers of its own.
 engine A/clean | A does hold | reconcile

@@ -62,7 +62,7 @@ D does continue 1h | reconcile
 
 # An object that is gone is not reconciled.
 no object | engine A/clean/post | reconcile
-    => gone, it is gone
+    => gone
 
 # A group runs all, and what follows is reached when all have passed.
 engine ordered(A/post B/post C/post) D/post | A does fail first | B does wait x | reconcile

@@ -128,18 +128,16 @@ catch up | reconcile
 
 # The last state of an object that went at once has our finalizer: it is cleaned up, once, from that.
 no object | engine A/clean | gone finalizers ours; spec 42 | reconcile 2
-    Cleanup A => gone, it is gone
+    Cleanup A => gone
     => gone
 
 # It has it not.
 no object | engine A/clean | gone uid uid-a | reconcile 2
-    => gone, it is gone
-    => gone
+    2 times => gone
 
 # It has that of another.
 no object | engine A/clean | gone finalizers foreign | reconcile 2
-    => gone, it is gone
-    => gone
+    2 times => gone
 
 # It is paused, and its finalizer was removed.
 engine A/clean | reconcile
@@ -195,7 +193,7 @@ A cleans | reconcile 2
 # The cleanup after a lost object may write beside a fence.
 no object | engine live A/clean | child create child | A cleans drop child | gone finalizers ours
 reconcile
-    Cleanup A -> delete child => gone, it is gone
+    Cleanup A -> delete child => gone
 
 # Another object of the name is another object.
 engine A/clean | reconcile

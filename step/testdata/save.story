@@ -151,3 +151,22 @@ reconcile
     object [] owners [a b theirs] labels [by:others] status 7 "second" []
 A does | reconcile
     Do A => done
+
+# A step may save the object itself: what it changed of the status is saved, too, and not the spec.
+engine A | A does size 7; updateStatus | reconcile
+    Do A -> patch status, patch status => done, Ready
+    object [] status 7
+A does size 8; patchStatus size 9 | reconcile
+    Do A -> patch status => done
+    object [] status 9
+A does size 10; label a=b; update | reconcile
+    Do A -> patch, patch status => done
+    object [] labels [a:b] status 10
+A does size 11; patch label a=c | reconcile
+    Do A -> patch, patch status => done
+    object [] labels [a:c] status 11
+A does size 12; patch spec 3 | reconcile
+    Do A -> patch status => failed
+    object [] labels [a:c] status 12
+    Ready False TerminalError: A: a step has changed a field that the engine does not write: [.spec.size] of Request.Object is patched: patch a copy of the object if its user allows that (Stalled) (event)
+    error: A: a step has changed a field that the engine does not write: [.spec.size] of Request.Object is patched: patch a copy of the object if its user allows that; a step has changed a field that the engine does not write: .spec.size: change labels, annotations, finalizers, owner references or the status of the object, and nothing else
