@@ -67,6 +67,12 @@ func (s *stage) try(ctx context.Context, req *request, verb, rest string) error 
 		return err
 	case "exit":
 		return ctrlkit.ErrExit
+	case "canceled":
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		return fmt.Errorf("asking the bank: %w", ctx.Err())
+	case "break":
+		s.fault = failOn(rest, errFirst)
 	case "panic":
 		panic(errorOf(rest))
 	case "pass":
@@ -100,6 +106,12 @@ func (s *stage) request(ctx context.Context, req *request, verb string, words []
 		return client.IgnoreNotFound(req.Client.Get(ctx, client.ObjectKeyFromObject(cm), partial))
 	case "scale":
 		return req.Client.SubResource("scale").Get(ctx, cm, cm)
+	case "reread":
+		return req.Client.Get(ctx, thingRequest.NamespacedName, req.Object)
+	case "relive":
+		return req.APIReader.Get(ctx, thingRequest.NamespacedName, req.Object)
+	case "past":
+		return s.client.Status().Update(ctx, req.Object)
 	case "update":
 		return req.Client.Update(ctx, req.Object)
 	case "updateStatus":

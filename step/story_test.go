@@ -33,6 +33,8 @@ import (
 //	edit CHANGES                  by a user; "status CHANGES" by another controller
 //	delete, create CHANGES        by a user; "release CHANGES" has our finalizer off
 //	gone CHANGES                  the event of the deletion, with the last state
+//	replaced CHANGES              the event of an update that shows another object of the name
+//	gone-unknown                  the event of a deletion of which the last state is not known
 //	child create, update, delete  of the ConfigMap of a name, by a user
 //	lag, catch up                 the cache shows the Thing as it is now, whatever happens; or as it is
 //	fault PART ERROR, no fault    requests with this text in them fail
@@ -122,6 +124,11 @@ func (s *stage) one(line string) []string {
 		return s.reconciles(max(1, number(rest)))
 	case "child":
 		s.child(strings.Fields(rest))
+	case "replaced":
+		changeAll(s.t, s.last, rest)
+		s.e.EventFilter().Update(event.UpdateEvent{ObjectOld: s.last, ObjectNew: s.thing()})
+	case "gone-unknown":
+		s.e.EventFilter().Delete(event.DeleteEvent{Object: newThing(), DeleteStateUnknown: true})
 	case "edit", "status", "delete", "create", "release", "gone":
 		s.outside(verb, rest)
 	default:
@@ -137,7 +144,7 @@ func (s *stage) one(line string) []string {
 
 // outside does what other clients do with the Thing.
 func (s *stage) outside(verb, rest string) {
-	if obj := s.thing(); obj != nil && verb != "gone" {
+	if obj := s.thing(); obj != nil && verb != "gone" && !(verb == "delete" && len(obj.Finalizers) == 0 && s.last != nil) {
 		s.last = obj
 	}
 	switch verb {
@@ -429,11 +436,11 @@ func describeAll(obj *Thing) []string {
 	for _, o := range obj.OwnerReferences {
 		owners = append(owners, o.UID)
 	}
-	text := fmt.Sprintf("object %v owners %v labels %v annotations %v status %d %q %v", obj.Finalizers, owners, obj.Labels, obj.Annotations, status.Size, status.Phase, status.Counters)
+	text := fmt.Sprintf("object %v spec %d owners %v labels %v annotations %v status %d %q %v", obj.Finalizers, obj.Spec.Size, owners, obj.Labels, obj.Annotations, status.Size, status.Phase, status.Counters)
 	if status.ObservedGeneration != obj.Generation && len(status.Conditions) > 0 {
 		text += fmt.Sprint(" of generation ", status.ObservedGeneration)
 	}
-	all := []string{strings.NewReplacer(" owners []", "", " labels map[]", "", " annotations map[]", "", " status 0 \"\" map[]", "", ` "" map[]`, "",
+	all := []string{strings.NewReplacer(" spec 0 ", " ", " owners []", "", " labels map[]", "", " annotations map[]", "", " status 0 \"\" map[]", "", ` "" map[]`, "",
 		" map[", " [", finalizer, "ours", foreignFinalizer, "foreign").Replace(text)}
 	_, why, _ := strings.Cut(describe(obj, condition.Ready), " ")
 	for _, c := range status.Conditions {

@@ -33,10 +33,12 @@ engine A/Found B/Output | A does healthy Found Fine | B does healthy Output Fine
     Output True Fine
 A does | B does wait x | edit spec 1 | reconcile
     Do A, Do B -> patch status => waiting
+    object [] spec 1
     Ready False Waiting: waits for x (Reconciling)
     Output True Fine (of generation 1)
 A does wait x | edit spec 2 | reconcile
     Do A -> patch status => waiting
+    object [] spec 2
     Found True Fine (of generation 2)
 A does | B does | reconcile
     Do A, Do B -> patch status => done, Ready
@@ -49,6 +51,7 @@ engine A/Found | A does healthy Found Fine | reconcile
     Found True Fine
 A does fail first | edit spec 1 | reconcile
     Do A -> patch status => failed
+    object [] spec 1
     Ready False TemporaryError: A: the first thing broke (Reconciling) (event)
     Found Unknown LastTryFailed: the first thing broke (of generation 1)
 A does | reconcile
@@ -92,7 +95,7 @@ A does healthy Found Found; fail terminal | reconcile
 object set Old=True; set example.com/Scanned=True | engine retired=Old,NeverThere,Found A/Found/Filled
 A does wait Secret default/db | reconcile
     Do A -> patch status => waiting
-    object []
+    object [] owners []
     Ready False Waiting: waits for Secret default/db (Reconciling)
     Found Unknown NotReached: not evaluated yet
     Filled Unknown NotReached: not evaluated yet

@@ -1,7 +1,7 @@
 # All pass. An error of a Post ends nothing.
 engine A/clean/post B/clean/post C/clean/post | B posts fail third | reconcile
     Do A, Do B, Do C, Post A, Post B, Post C -> patch, patch status => failed
-    object [ours]
+    object [ours] owners []
     Ready False TemporaryError: B: the third thing broke (Reconciling) (event)
 B posts | delete | B cleans fail second | reconcile
     Cleanup C, Cleanup B, (failed), Post A, (failed), Post B, (failed), Post C -> patch status => failed
@@ -119,11 +119,13 @@ engine sized(A/Found/Degraded) | A does fail first | reconcile
     Degraded False NotNeeded
 edit spec 1 | reconcile
     Do A -> patch status => failed
+    object [] spec 1
     Ready False TemporaryError: A: the first thing broke (Reconciling) (event)
     Found Unknown LastTryFailed: the first thing broke (of generation 1)
     Degraded Unknown LastTryFailed: the first thing broke (of generation 1)
 edit spec 0 | reconcile
     -> patch status => done, Ready
+    object [] owners []
     Found True NotNeeded
     Degraded False NotNeeded
 

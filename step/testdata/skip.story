@@ -19,15 +19,16 @@ engine live skip A | A does read input; read absent; partial partial; list | rec
     => converged
 edit spec 3 | reconcile 3
     Do A -> patch status => done
+    object [] spec 3
     Do A => done
     => converged
 edit label a=b | reconcile 2
     Do A => done
-    object [] labels [a:b]
+    object [] spec 3 labels [a:b]
     => converged
 status size 42 | reconcile 2
     Do A => done
-    object [] labels [a:b] status 42
+    object [] spec 3 labels [a:b] status 42
     => converged
 child update input | reconcile 2
     Do A => done
@@ -93,11 +94,11 @@ engine live skip A | A does spawn | reconcile 4
     Do A -> create child-4 => done
 A does grow | pass 2s | reconcile 1 | pass 2s | reconcile 1 | pass 2s | reconcile 1
     Do A -> patch status => done
-    object [] status 1
+    object [] owners [] status 1
     Do A -> patch status => done
-    object [] status 2
+    object [] owners [] status 2
     Do A -> patch status => done
-    object [] status 3
+    object [] owners [] status 3
 
 # Nor after a read that has failed.
 engine live skip A | A does ignore read broken | fault broken: first | reconcile 3
