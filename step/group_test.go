@@ -56,7 +56,7 @@ func TestWorkflow(t *testing.T) {
 	same(t, "waits", []journal.Wait{{For: "Secret default/db"}}, ended[2].Outcome.Waits)
 	w.remove(newThing())
 	w.must()
-	isGone(w)
+	same(t, "the object", nil, w.thing())
 }
 
 func TestACompositeIsNoStep(t *testing.T) {

@@ -39,12 +39,6 @@ func again(d time.Duration) doFunc {
 	return func(context.Context, *request) (ctrl.Result, error) { return ctrlkit.RequeueAfter(d) }
 }
 
-func continues(d time.Duration) doFunc {
-	return func(context.Context, *request) (ctrl.Result, error) {
-		return ctrlkit.ContinueAndRequeueAfter(d)
-	}
-}
-
 func TestPostHasTimeAfterTheContextIsDone(t *testing.T) {
 	w := newWorld(t, newThing())
 	ctx, cancel := context.WithCancel(context.Background())

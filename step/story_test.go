@@ -440,7 +440,7 @@ func describeAll(obj *Thing) []string {
 	if status.ObservedGeneration != obj.Generation && len(status.Conditions) > 0 {
 		text += fmt.Sprint(" of generation ", status.ObservedGeneration)
 	}
-	all := []string{strings.NewReplacer(" spec 0 ", " ", " owners []", "", " labels map[]", "", " annotations map[]", "", " status 0 \"\" map[]", "", ` "" map[]`, "",
+	all := []string{strings.NewReplacer(" spec 0 owners []", "", " spec 0", "", " owners []", "", " labels map[]", "", " annotations map[]", "", " status 0 \"\" map[]", "", ` "" map[]`, "",
 		" map[", " [", finalizer, "ours", foreignFinalizer, "foreign").Replace(text)}
 	_, why, _ := strings.Cut(describe(obj, condition.Ready), " ")
 	for _, c := range status.Conditions {

@@ -1,7 +1,7 @@
 # A stale cache is waited for, and what it misses is not written again.
 engine A | A does size 7 | lag | reconcile
     Do A -> patch status => done, Ready
-    object [] owners [] status 7
+    object [] status 7
 reconcile | pass 1s | reconcile
     => stale, again after 1s
     => stale, again after 1s
@@ -11,7 +11,7 @@ catch up | reconcile
 # It is not awaited for ever, and the resource version keeps it from doing harm.
 engine A | A does grow | lag | reconcile
     Do A -> patch status => done, Ready
-    object [] owners [] status 1
+    object [] status 1
 pass 10s | reconcile
     => stale, again after 1s
 pass 1ns | A does size 2 | reconcile
@@ -30,7 +30,7 @@ catch up | reconcile
 # A cache is waited for from the write on, however long the reconcile has taken before it.
 engine A | A does pass 2m; grow | lag | reconcile 2
     Do A -> patch status => done, Ready
-    object [] owners [] status 1
+    object [] status 1
     => stale, again after 1s
 
 # Another object of the name is not one that the cache is stale with.
@@ -42,7 +42,7 @@ delete | create uid uid-b | lag | reconcile
 # A fence keeps an old object from writing children. After that nothing is read live.
 engine live A | A does create child | lag | edit label color=blue | reconcile 2
     Do A -> live get => waiting, again after 1s
-    object [] owners [] labels [color:blue]
+    object [] labels [color:blue]
     Do A => waiting, again after 1s
 catch up | reconcile 5
     Do A -> create child, patch status => done, Ready
@@ -53,7 +53,7 @@ engine live A | A does | reconcile
 # A step that ignores the wait of the fence does not make a stale object idle.
 engine live skip A | A does ignore create child | lag | edit label color=blue | reconcile 3
     Do A -> live get => done, again after 1s
-    object [] owners [] labels [color:blue]
+    object [] labels [color:blue]
     2 times Do A => done, again after 1s
 
 # The fence of an object that is gone.
@@ -70,7 +70,7 @@ no fault | reconcile
 # The write of the finalizer is a fence.
 engine live A/clean | A does create child | reconcile
     Do A -> patch, create child, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
 
 # Nothing is made outside for an object that the API server does not have any more.
 object finalizers ours | engine live A/external | lag | release | delete | reconcile

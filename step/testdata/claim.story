@@ -1,11 +1,11 @@
 # A claim is written in one patch with the finalizer, before Do, and again when it has changed.
 engine A B/claim | B claims annotate id=one | reconcile 2
     Do A, Do B -> patch, patch status => done, Ready
-    object [ours] owners [] annotations [id:one]
+    object [ours] annotations [id:one]
     Do A, Do B => done
 B claims annotate id=two | reconcile
     Do A, Do B -> patch => done
-    object [ours] owners [] annotations [id:two]
+    object [ours] annotations [id:two]
 
 # A claim that changes nothing costs no write.
 object finalizers ours | engine A/claim | reconcile
@@ -39,7 +39,7 @@ engine A/claim | A claims fail nothing to claim | reconcile
 # A claim for an object that another client deletes at the same instant is followed by the cleanup.
 engine A/claim | A claims annotate id=one | reconcile
     Do A -> patch, patch status => done, Ready
-    object [ours] owners [] annotations [id:one]
+    object [ours] annotations [id:one]
 edit finalizers | delete | gone finalizers ours | reconcile
     Cleanup A => gone, it is gone
 
@@ -65,4 +65,4 @@ object annotate operator=them | engine A/gate | reconcile
     event AnotherOperator: reconciled by them
 edit annotate operator=us | reconcile
     Do A -> patch, patch status => done, Ready
-    object [ours] owners [] annotations [operator:us]
+    object [ours] annotations [operator:us]

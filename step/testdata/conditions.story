@@ -95,7 +95,7 @@ A does healthy Found Found; fail terminal | reconcile
 object set Old=True; set example.com/Scanned=True | engine retired=Old,NeverThere,Found A/Found/Filled
 A does wait Secret default/db | reconcile
     Do A -> patch status => waiting
-    object [] owners []
+    object []
     Ready False Waiting: waits for Secret default/db (Reconciling)
     Found Unknown NotReached: not evaluated yet
     Filled Unknown NotReached: not evaluated yet

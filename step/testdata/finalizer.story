@@ -1,7 +1,7 @@
 # The finalizer comes before every Do, in one write.
 engine A B/clean | B does size 7 | reconcile 2
     Do A, Do B -> patch, patch status => done, Ready
-    object [ours] owners [] status 7
+    object [ours] status 7
     Do A, Do B => done
 
 # A finalizer can be named, and one from the creation is adopted.
@@ -19,13 +19,13 @@ object finalizers ours | engine never(B/clean) | reconcile
 # Others are left alone, and a group, a condition and a step that is reached later want one.
 object finalizers foreign | engine A statusSize(group(B/clean)) | A does size 7 | reconcile 2
     Do A, Do B -> patch, patch status => done, Ready
-    object [foreign ours] owners [] status 7
+    object [foreign ours] status 7
     Do A, Do B => done
 
 # A step may keep finalizers of its own.
 engine A/clean | A does hold | reconcile
     Do A -> patch, patch, patch status => done, Ready
-    object [ours foreign] owners []
+    object [ours foreign]
 A does | reconcile
     Do A => done
 
@@ -34,7 +34,7 @@ engine A/clean/post | fault patch Thing: conflict | reconcile
     (failed), Post A -> patch, patch => failed, silently, again soon
 no fault | reconcile
     Do A, Post A -> patch, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
 
 # No Do without the finalizer: any other failure is not.
 engine A/clean/post | fault patch Thing: forbidden | reconcile
@@ -42,7 +42,7 @@ engine A/clean/post | fault patch Thing: forbidden | reconcile
     Ready False Forbidden: checking whether there is something to clean up: putting finalizer "test.example.com/things" on the object: things.test.example.com "a" is forbidden: no permission (Stalled) (event)
 no fault | reconcile
     Do A, Post A -> patch, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
 
 # The cleanup ends with the finalizer, and writes nothing that no client would read.
 object deleted; finalizers ours | engine K/Found A/clean | A cleans size 7 | reconcile 2
@@ -86,7 +86,7 @@ object deleted; finalizers ours | engine A/clean/post | A posts fail first | rec
 # Nor does a Post that waits, which for a living object is a wait.
 engine A/clean/post | A posts poll the replicas to drain | reconcile
     Do A, Post A -> patch, patch status => waiting, again after 3s
-    object [ours] owners []
+    object [ours]
     Ready False Waiting: waits for the replicas to drain (Reconciling)
 delete | reconcile
     Cleanup A, Post A -> patch => deleted, again after 3s, it is gone
@@ -94,7 +94,7 @@ delete | reconcile
 # Other finalizers keep the object, in no hot loop, and it is cleaned up once, also after a restart.
 object deleted; finalizers foreign ours | engine A/clean/post | reconcile 20
     Cleanup A, Post A -> patch, patch status => deleted
-    object [foreign] owners []
+    object [foreign]
     Ready False CleanedUp: it is being deleted, our cleanup is done, and it is kept by finalizer "other.example.com/hold", which another controller has to remove (Reconciling)
     19 times Post A => deleted
 engine A/clean/post | reconcile
@@ -124,7 +124,7 @@ no fault | reconcile
 object deleted; finalizers foreign ours | engine A/clean/Found
 A cleans unhealthy Found error Removed it was removed | reconcile
     Cleanup A -> patch, patch status => deleted
-    object [foreign] owners []
+    object [foreign]
     Ready False CleanedUp: it is being deleted, our cleanup is done, and it is kept by finalizer "other.example.com/hold", which another controller has to remove (and 1 more) (Reconciling)
     Found False Removed: it was removed
 engine A/clean/Found | reconcile
@@ -140,7 +140,7 @@ delete | reconcile
 # And those that have it are cleaned up.
 object annotate cleans=yes | engine A/select | reconcile 2
     Do A -> patch, patch status => done, Ready
-    object [ours] owners [] annotations [cleans:yes]
+    object [ours] annotations [cleans:yes]
     Do A => done
 delete | reconcile
     Cleanup A -> patch => deleted, it is gone
@@ -148,7 +148,7 @@ delete | reconcile
 # A retired finalizer goes, from living objects and those that are being deleted.
 object finalizers foreign example.com/old | engine retiredFinalizer=example.com/old A | reconcile 2
     Do A -> patch, patch status => done, Ready
-    object [foreign] owners []
+    object [foreign]
     Do A => done
 delete | reconcile
     -> patch status => deleted
@@ -162,21 +162,21 @@ object deleted; finalizers example.com/old | engine retiredFinalizer=example.com
 object finalizers foreign example.com/old | engine retiredFinalizer=example.com/old A/clean
 reconcile 2
     Do A -> patch, patch status => done, Ready
-    object [foreign ours] owners []
+    object [foreign ours]
     Do A => done
 
 # It is renamed, and both are there.
 object finalizers example.com/old ours | engine retiredFinalizer=example.com/old A/clean
 reconcile 2
     Do A -> patch, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
     Do A => done
 
 # What had the retired one is cleaned up, and not again while others keep it.
 object deleted; finalizers example.com/old foreign | engine retiredFinalizer=example.com/old A/clean
 reconcile 2
     Cleanup A -> patch, patch status => deleted
-    object [foreign] owners []
+    object [foreign]
     Ready False CleanedUp: it is being deleted, our cleanup is done, and it is kept by finalizer "other.example.com/hold", which another controller has to remove (Reconciling)
     => deleted
 

@@ -1,7 +1,7 @@
 # All pass. An error of a Post ends nothing.
 engine A/clean/post B/clean/post C/clean/post | B posts fail third | reconcile
     Do A, Do B, Do C, Post A, Post B, Post C -> patch, patch status => failed
-    object [ours] owners []
+    object [ours]
     Ready False TemporaryError: B: the third thing broke (Reconciling) (event)
 B posts | delete | B cleans fail second | reconcile
     Cleanup C, Cleanup B, (failed), Post A, (failed), Post B, (failed), Post C -> patch status => failed
@@ -125,7 +125,7 @@ edit spec 1 | reconcile
     Degraded Unknown LastTryFailed: the first thing broke (of generation 1)
 edit spec 0 | reconcile
     -> patch status => done, Ready
-    object [] owners []
+    object []
     Found True NotNeeded
     Degraded False NotNeeded
 

@@ -1,7 +1,7 @@
 # A paused object is left alone.
 object annotate ctrlkit.dev/paused=true | engine A/clean/post | reconcile 2
     -> patch status => paused
-    object [] owners [] annotations [ctrlkit.dev/paused:true] of generation 0
+    object [] annotations [ctrlkit.dev/paused:true] of generation 0
     Ready Unknown Paused: annotation ctrlkit.dev/paused is "true": nothing is done until it is removed (Paused)
     => paused
 
@@ -11,7 +11,7 @@ object annotate ctrlkit.dev/paused=True | engine A/clean/post | fault patch stat
     error: writing the status: the first thing broke
 no fault | reconcile
     -> patch status => paused
-    object [] owners [] annotations [ctrlkit.dev/paused:True] of generation 0
+    object [] annotations [ctrlkit.dev/paused:True] of generation 0
     Ready Unknown Paused: annotation ctrlkit.dev/paused is "True": nothing is done until it is removed (Paused)
 
 # These are no pause.
@@ -19,26 +19,26 @@ object annotate ctrlkit.dev/paused=false | engine A | reconcile
     Do A -> patch status => done, Ready
 edit annotate ctrlkit.dev/paused=False | reconcile
     Do A => done
-    object [] owners [] annotations [ctrlkit.dev/paused:False]
+    object [] annotations [ctrlkit.dev/paused:False]
 
 # A word is a mistake.
 object annotate ctrlkit.dev/paused=yes | engine A | reconcile 2
     -> patch status => paused
-    object [] owners [] annotations [ctrlkit.dev/paused:yes] of generation 0
+    object [] annotations [ctrlkit.dev/paused:yes] of generation 0
     Ready Unknown InvalidValue: annotation ctrlkit.dev/paused is "yes", which is neither "true" nor "false": nothing is done until it is (Paused)
     => paused
 
 # So is nothing.
 object annotate ctrlkit.dev/paused= | engine A | reconcile 2
     -> patch status => paused
-    object [] owners [] annotations [ctrlkit.dev/paused:] of generation 0
+    object [] annotations [ctrlkit.dev/paused:] of generation 0
     Ready Unknown InvalidValue: annotation ctrlkit.dev/paused is "", which is neither "true" nor "false": nothing is done until it is (Paused)
     => paused
 
 # The deletion waits, too.
 object deleted; finalizers ours; annotate ctrlkit.dev/paused=true | engine A/clean/post | reconcile 2
     -> patch status => paused
-    object [ours] owners [] annotations [ctrlkit.dev/paused:true] of generation 0
+    object [ours] annotations [ctrlkit.dev/paused:true] of generation 0
     Ready Unknown Paused: annotation ctrlkit.dev/paused is "true": nothing is done until it is removed; the deletion waits for that, too (Paused)
     => paused
 

@@ -1,7 +1,7 @@
 # Our finalizer is removed while the cleanup fails: that is a decision, and the successor is free.
 engine A/clean | A cleans fail first | reconcile
     Do A -> patch, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
 delete | reconcile
     Cleanup A -> patch status => failed
     Ready False TemporaryError: cleaning up: A: the first thing broke (Reconciling) (event)
@@ -11,12 +11,12 @@ release | gone | reconcile 2
     => gone
 create uid uid-b | reconcile
     Do A -> patch, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
 
 # The object goes before the event comes.
 engine A/clean | A cleans fail first | reconcile
     Do A -> patch, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
 delete | reconcile
     Cleanup A -> patch status => failed
     Ready False TemporaryError: cleaning up: A: the first thing broke (Reconciling) (event)
@@ -29,13 +29,13 @@ gone | reconcile
 # Beside a foreign finalizer, also after a restart.
 object finalizers foreign | engine A/clean | A cleans fail first | reconcile
     Do A -> patch, patch status => done, Ready
-    object [foreign ours] owners []
+    object [foreign ours]
 delete | reconcile
     Cleanup A -> patch status => failed
     Ready False TemporaryError: cleaning up: A: the first thing broke (Reconciling) (event)
 release | reconcile 3
     -> patch status => deleted
-    object [foreign] owners []
+    object [foreign]
     Ready False FinalizerRemoved: it is being deleted, another client has removed our finalizer "test.example.com/things", so nothing is cleaned up, and it is kept by finalizer "other.example.com/hold", which another controller has to remove (Reconciling)
     event FinalizerRemoved: another client has removed finalizer "test.example.com/things": the object is being deleted, and nothing is cleaned up
     2 times => deleted
@@ -47,7 +47,7 @@ edit finalizers | gone | reconcile
 # Before the cleanup began.
 engine A/clean | reconcile
     Do A -> patch, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
 delete | release | gone | reconcile
     => gone, it is gone
     event FinalizerRemoved: another client has removed finalizer "test.example.com/things": the object is gone, and nothing is cleaned up
@@ -55,10 +55,10 @@ delete | release | gone | reconcile
 # The cache does not know it yet.
 object finalizers foreign | engine live A/clean | reconcile
     Do A -> patch, patch status => done, Ready
-    object [foreign ours] owners []
+    object [foreign ours]
 delete | lag | release | reconcile
     -> live get => stale, again after 1s
-    object [foreign] owners []
+    object [foreign]
 catch up | reconcile
     -> patch status => deleted
     Ready False FinalizerRemoved: it is being deleted, another client has removed our finalizer "test.example.com/things", so nothing is cleaned up, and it is kept by finalizer "other.example.com/hold", which another controller has to remove (Reconciling)
@@ -67,27 +67,27 @@ catch up | reconcile
 # From a living object: it stays removed, also after a restart, and is taken back with the annotation.
 engine A/clean | reconcile
     Do A -> patch, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
 release | reconcile 3
     Do A -> patch => done
-    object [] owners [] annotations [ctrlkit.dev/finalizer-removed:ours]
+    object [] annotations [ctrlkit.dev/finalizer-removed:ours]
     event FinalizerRemoved: another client has removed finalizer "test.example.com/things": it is not put back, and nothing will be cleaned up when the object is deleted. To have it back, remove the annotation ctrlkit.dev/finalizer-removed
     2 times Do A => done
 engine A/clean | reconcile
     Do A => done
 edit unannotate ctrlkit.dev/finalizer-removed | reconcile
     Do A -> patch => done
-    object [ours] owners []
+    object [ours]
 delete | reconcile
     Cleanup A -> patch => deleted, it is gone
 
 # Such an object is deleted without a cleanup.
 engine A/clean | reconcile
     Do A -> patch, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
 release | reconcile
     Do A -> patch => done
-    object [] owners [] annotations [ctrlkit.dev/finalizer-removed:ours]
+    object [] annotations [ctrlkit.dev/finalizer-removed:ours]
     event FinalizerRemoved: another client has removed finalizer "test.example.com/things": it is not put back, and nothing will be cleaned up when the object is deleted. To have it back, remove the annotation ctrlkit.dev/finalizer-removed
 delete | gone | reconcile
     => gone, it is gone
@@ -95,32 +95,32 @@ delete | gone | reconcile
 # It is taken back by putting the finalizer there.
 engine A/clean | reconcile
     Do A -> patch, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
 release | reconcile
     Do A -> patch => done
-    object [] owners [] annotations [ctrlkit.dev/finalizer-removed:ours]
+    object [] annotations [ctrlkit.dev/finalizer-removed:ours]
     event FinalizerRemoved: another client has removed finalizer "test.example.com/things": it is not put back, and nothing will be cleaned up when the object is deleted. To have it back, remove the annotation ctrlkit.dev/finalizer-removed
 edit finalizers ours | reconcile
     Do A -> patch => done
-    object [ours] owners []
+    object [ours]
 
 # The annotation can't be written at first.
 engine A/clean | reconcile
     Do A -> patch, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
 release | fault patch Thing: first | reconcile
     Do A -> patch, patch status => failed
-    object [] owners []
+    object []
     Ready False TemporaryError: writing the metadata: the first thing broke (Reconciling) (event)
     event FinalizerRemoved: another client has removed finalizer "test.example.com/things": it is not put back, and nothing will be cleaned up when the object is deleted. To have it back, remove the annotation ctrlkit.dev/finalizer-removed
 no fault | reconcile
     Do A -> patch, patch status => done, Ready
-    object [] owners [] annotations [ctrlkit.dev/finalizer-removed:ours]
+    object [] annotations [ctrlkit.dev/finalizer-removed:ours]
 
 # A cache that is older than the write of the finalizer shows no removal.
 engine A/clean | lag | reconcile
     Do A -> patch, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
 pass 1m | reconcile
     -> patch, patch => waiting, again after 1s
 catch up | reconcile
@@ -142,7 +142,7 @@ no object | engine A/clean | gone finalizers foreign | reconcile 2
 # It is paused, and its finalizer was removed.
 engine A/clean | reconcile
     Do A -> patch, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
 edit finalizers; annotate ctrlkit.dev/paused=true | delete | gone annotate ctrlkit.dev/paused=true
 reconcile 2
     => gone, it is gone
@@ -151,7 +151,7 @@ reconcile 2
 # It was put there, and another client removed it.
 engine A/clean | reconcile
     Do A -> patch, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
 release | delete | gone uid uid-a | reconcile 2
     => waiting, again after 1s, it is gone
     => waiting, again after 1s
@@ -186,7 +186,7 @@ A cleans panic a bug | reconcile
     Stalled True PredecessorNotCleanedUp: an object of this name with UID uid-a was deleted, and its cleanup is not done: A: panic: a bug
 A cleans | reconcile 2
     Cleanup A, Do A -> patch, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
     no Stalled
     Do A => done
 
@@ -198,19 +198,19 @@ reconcile
 # Another object of the name is another object.
 engine A/clean | reconcile
     Do A -> patch, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
 delete | reconcile
     Cleanup A -> patch => deleted, it is gone
 create uid uid-b | reconcile
     Do A -> patch, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
 edit finalizers | delete | gone uid uid-b; finalizers ours | reconcile
     Cleanup A => gone, it is gone
 
 # An object that was replaced while the watch was interrupted is cleaned up.
 engine A/clean | reconcile
     Do A -> patch, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
 release | delete | create uid uid-b | replaced | reconcile 2
     Cleanup A, Do A -> patch, patch status => done
     Do A => done
@@ -218,7 +218,7 @@ release | delete | create uid uid-b | replaced | reconcile 2
 # It was being deleted when it was replaced: that is done.
 engine A/clean | reconcile
     Do A -> patch, patch status => done, Ready
-    object [ours] owners []
+    object [ours]
 release | delete | create uid uid-b | replaced deleted | reconcile 2
     Do A -> patch, patch status => done
     event FinalizerRemoved: another client has removed finalizer "test.example.com/things": the object is gone, and nothing is cleaned up

@@ -94,11 +94,11 @@ engine live skip A | A does spawn | reconcile 4
     Do A -> create child-4 => done
 A does grow | pass 2s | reconcile 1 | pass 2s | reconcile 1 | pass 2s | reconcile 1
     Do A -> patch status => done
-    object [] owners [] status 1
+    object [] status 1
     Do A -> patch status => done
-    object [] owners [] status 2
+    object [] status 2
     Do A -> patch status => done
-    object [] owners [] status 3
+    object [] status 3
 
 # Nor after a read that has failed.
 engine live skip A | A does ignore read broken | fault broken: first | reconcile 3
