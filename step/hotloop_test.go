@@ -15,11 +15,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// labelling is a Do that wants a label.
-func labelling(value func(obj *Thing) string) doFunc {
-	return changing(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "tier", value(obj)) })
-}
-
 func TestAnotherClientUndoesWhatWeWrite(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
