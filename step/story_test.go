@@ -258,7 +258,11 @@ func (s *stage) step(text string) step.Step[*Thing] {
 	name := parts[0]
 	do := func(verb string) doFunc {
 		return func(ctx context.Context, req *request) (ctrl.Result, error) {
-			addTo(&s.calls, verb+name)
+			call := verb + name
+			if verb != "Post " && len(parts) > 1 && !s.protected(req) && s.e.Finalizer() != "" {
+				call += " without the finalizer"
+			}
+			addTo(&s.calls, call)
 			return s.run(ctx, req, s.does[verb+name])
 		}
 	}
@@ -305,6 +309,12 @@ func (s *stage) step(text string) step.Step[*Thing] {
 	return keeper{c.Step, declared}
 }
 
+// protected reports whether the server and the snapshot of a request have our finalizer.
+func (s *stage) protected(req *request) bool {
+	obj := s.thing()
+	return obj != nil && slices.Contains(obj.Finalizers, s.e.Finalizer()) && slices.Contains(req.Snapshot().Finalizers, s.e.Finalizer())
+}
+
 // complaining is a step with a Cleanup and conditions.
 type complaining struct {
 	cleaner
@@ -349,6 +359,9 @@ func (s *stage) reconcileOnce() []string {
 	if finished := recorded[journal.Finished](s.world); len(finished) > 0 {
 		line += " => " + string(finished[0].Result)
 	}
+	if gated := recorded[journal.Gated](s.world); len(gated) > 0 {
+		line += " by " + gated[0].Reason
+	}
 	changed := s.describe()
 	if i := slices.Index(changed, "Ready True Ready"); i >= 0 {
 		line, changed = line+", Ready", slices.Delete(changed, i, i+1)
@@ -356,6 +369,7 @@ func (s *stage) reconcileOnce() []string {
 	switch silent := s.silent(err); {
 	case silent:
 		line += ", silently, again soon"
+		changed = append(changed, "error: "+strings.ReplaceAll(recorded[journal.Finished](s.world)[0].Outcome.Err.Error(), "\n", "; "))
 	case result.RequeueAfter > 0:
 		line += fmt.Sprint(", again after ", result.RequeueAfter)
 	}

@@ -16,6 +16,7 @@ pass 10s | reconcile
     => stale, again after 1s
 pass 1ns | A does size 2 | reconcile
     Do A -> patch status, patch => failed, silently, again soon
+    error: writing the status: another client has also changed .status.size: Operation cannot be fulfilled on things.test.example.com "a": object was modified
 
 # It does not know that the object is gone.
 object deleted; finalizers ours | engine A/clean | lag | reconcile
@@ -23,7 +24,7 @@ object deleted; finalizers ours | engine A/clean | lag | reconcile
 reconcile
     => stale, again after 1s
 pass 11s | reconcile
-    Cleanup A -> patch => deleted, again after 5s
+    Cleanup A without the finalizer -> patch => deleted, again after 5s
 catch up | reconcile
     => gone
 

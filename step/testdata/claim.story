@@ -34,34 +34,34 @@ engine A/claim | A claims panic no | reconcile
 
 # A step that makes nothing needs no finalizer.
 engine A/claim | A claims fail nothing to claim | reconcile
-    Do A -> patch status => done, Ready
+    Do A without the finalizer -> patch status => done, Ready
 
 # A claim for an object that another client deletes at the same instant is followed by the cleanup.
 engine A/claim | A claims annotate id=one | reconcile
     Do A -> patch, patch status => done, Ready
     object [ours] annotations [id:one]
 edit finalizers | delete | gone finalizers ours | reconcile
-    Cleanup A => gone, it is gone
+    Cleanup A without the finalizer => gone, it is gone
 
 # An object of another operator is left alone, also when it goes.
 object annotate operator=them | engine A/gate | reconcile 3
-    => paused
+    => paused by AnotherOperator
     event AnotherOperator: reconciled by them
-    2 times => paused
+    2 times => paused by AnotherOperator
 delete | gone finalizers ours; annotate operator=them | reconcile
     => gone, it is gone
 
 # Also when it is being deleted.
 object deleted; finalizers ours; annotate operator=them | engine A/gate | reconcile 3
-    => paused
+    => paused by AnotherOperator
     event AnotherOperator: reconciled by them
-    2 times => paused
+    2 times => paused by AnotherOperator
 edit finalizers | gone | reconcile
     => gone, it is gone
 
 # It becomes ours.
 object annotate operator=them | engine A/gate | reconcile
-    => paused
+    => paused by AnotherOperator
     event AnotherOperator: reconciled by them
 edit annotate operator=us | reconcile
     Do A -> patch, patch status => done, Ready

@@ -32,6 +32,7 @@ A does | reconcile
 # No Do without the finalizer: a conflict is silent.
 engine A/clean/post | fault patch Thing: conflict | reconcile
     (failed), Post A -> patch, patch => failed, silently, again soon
+    error: checking whether there is something to clean up: putting finalizer "test.example.com/things" on the object: Operation cannot be fulfilled on things.test.example.com "a": it was changed; reading the newest version: Operation cannot be fulfilled on things.test.example.com "a": it was changed
 no fault | reconcile
     Do A, Post A -> patch, patch status => done, Ready
     object [ours]
@@ -132,8 +133,8 @@ engine A/clean/Found | reconcile
 
 # A selective Cleaner: only objects with something to clean up get the finalizer.
 engine A/select | reconcile 2
-    Do A -> patch status => done, Ready
-    Do A => done
+    Do A without the finalizer -> patch status => done, Ready
+    Do A without the finalizer => done
 delete | reconcile
     => gone, it is gone
 
@@ -175,7 +176,7 @@ reconcile 2
 # What had the retired one is cleaned up, and not again while others keep it.
 object deleted; finalizers example.com/old foreign | engine retiredFinalizer=example.com/old A/clean
 reconcile 2
-    Cleanup A -> patch, patch status => deleted
+    Cleanup A without the finalizer -> patch, patch status => deleted
     object [foreign]
     Ready False CleanedUp: it is being deleted, our cleanup is done, and it is kept by finalizer "other.example.com/hold", which another controller has to remove (Reconciling)
     => deleted

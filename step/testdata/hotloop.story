@@ -44,7 +44,7 @@ engine A/clean | A does label tier=ours | undo tier=theirs 7 | delete | reconcil
 engine A | A does label tier=ours | undo tier=theirs 7 | edit annotate ctrlkit.dev/paused=true | reconcile
     => waiting, again after 1s
     object [] labels [tier:theirs]
-    -> patch status => paused, again after 2m2s
+    -> patch status => paused by Paused, again after 2m2s
     object [] labels [tier:theirs] annotations [ctrlkit.dev/paused:true]
     Paused True Paused: annotation ctrlkit.dev/paused is "true": nothing is done until it is removed
 

@@ -1,16 +1,16 @@
 # A paused object is left alone.
 object annotate ctrlkit.dev/paused=true | engine A/clean/post | reconcile 2
-    -> patch status => paused
+    -> patch status => paused by Paused
     object [] annotations [ctrlkit.dev/paused:true] of generation 0
     Ready Unknown Paused: annotation ctrlkit.dev/paused is "true": nothing is done until it is removed (Paused)
-    => paused
+    => paused by Paused
 
 # Also with a capital, and when the condition can't be written at first.
 object annotate ctrlkit.dev/paused=True | engine A/clean/post | fault patch status: first | reconcile
-    -> patch status => failed
+    -> patch status => failed by Paused
     error: writing the status: the first thing broke
 no fault | reconcile
-    -> patch status => paused
+    -> patch status => paused by Paused
     object [] annotations [ctrlkit.dev/paused:True] of generation 0
     Ready Unknown Paused: annotation ctrlkit.dev/paused is "True": nothing is done until it is removed (Paused)
 
@@ -23,24 +23,24 @@ edit annotate ctrlkit.dev/paused=False | reconcile
 
 # A word is a mistake.
 object annotate ctrlkit.dev/paused=yes | engine A | reconcile 2
-    -> patch status => paused
+    -> patch status => paused by InvalidValue
     object [] annotations [ctrlkit.dev/paused:yes] of generation 0
     Ready Unknown InvalidValue: annotation ctrlkit.dev/paused is "yes", which is neither "true" nor "false": nothing is done until it is (Paused)
-    => paused
+    => paused by InvalidValue
 
 # So is nothing.
 object annotate ctrlkit.dev/paused= | engine A | reconcile 2
-    -> patch status => paused
+    -> patch status => paused by InvalidValue
     object [] annotations [ctrlkit.dev/paused:] of generation 0
     Ready Unknown InvalidValue: annotation ctrlkit.dev/paused is "", which is neither "true" nor "false": nothing is done until it is (Paused)
-    => paused
+    => paused by InvalidValue
 
 # The deletion waits, too.
 object deleted; finalizers ours; annotate ctrlkit.dev/paused=true | engine A/clean/post | reconcile 2
-    -> patch status => paused
+    -> patch status => paused by Paused
     object [ours] annotations [ctrlkit.dev/paused:true] of generation 0
     Ready Unknown Paused: annotation ctrlkit.dev/paused is "true": nothing is done until it is removed; the deletion waits for that, too (Paused)
-    => paused
+    => paused by Paused
 
 # The other conditions stay as they were.
 engine A/Found | A does fail first | reconcile
@@ -48,7 +48,7 @@ engine A/Found | A does fail first | reconcile
     Ready False TemporaryError: A: the first thing broke (Reconciling) (event)
     Found Unknown NotReached: not evaluated yet
 edit annotate ctrlkit.dev/paused=true; spec 3 | reconcile
-    -> patch status => paused
+    -> patch status => paused by Paused
     object [] spec 3 annotations [ctrlkit.dev/paused:true] of generation 1
     Ready False TemporaryError: A: the first thing broke (Reconciling) (of generation 1)
     Paused True Paused: annotation ctrlkit.dev/paused is "true": nothing is done until it is removed

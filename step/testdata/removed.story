@@ -69,12 +69,12 @@ engine A/clean | reconcile
     Do A -> patch, patch status => done, Ready
     object [ours]
 release | reconcile 3
-    Do A -> patch => done
+    Do A without the finalizer -> patch => done
     object [] annotations [ctrlkit.dev/finalizer-removed:ours]
     event FinalizerRemoved: another client has removed finalizer "test.example.com/things": it is not put back, and nothing will be cleaned up when the object is deleted. To have it back, remove the annotation ctrlkit.dev/finalizer-removed
-    2 times Do A => done
+    2 times Do A without the finalizer => done
 engine A/clean | reconcile
-    Do A => done
+    Do A without the finalizer => done
 edit unannotate ctrlkit.dev/finalizer-removed | reconcile
     Do A -> patch => done
     object [ours]
@@ -86,7 +86,7 @@ engine A/clean | reconcile
     Do A -> patch, patch status => done, Ready
     object [ours]
 release | reconcile
-    Do A -> patch => done
+    Do A without the finalizer -> patch => done
     object [] annotations [ctrlkit.dev/finalizer-removed:ours]
     event FinalizerRemoved: another client has removed finalizer "test.example.com/things": it is not put back, and nothing will be cleaned up when the object is deleted. To have it back, remove the annotation ctrlkit.dev/finalizer-removed
 delete | gone | reconcile
@@ -97,7 +97,7 @@ engine A/clean | reconcile
     Do A -> patch, patch status => done, Ready
     object [ours]
 release | reconcile
-    Do A -> patch => done
+    Do A without the finalizer -> patch => done
     object [] annotations [ctrlkit.dev/finalizer-removed:ours]
     event FinalizerRemoved: another client has removed finalizer "test.example.com/things": it is not put back, and nothing will be cleaned up when the object is deleted. To have it back, remove the annotation ctrlkit.dev/finalizer-removed
 edit finalizers ours | reconcile
@@ -109,12 +109,12 @@ engine A/clean | reconcile
     Do A -> patch, patch status => done, Ready
     object [ours]
 release | fault patch Thing: first | reconcile
-    Do A -> patch, patch status => failed
+    Do A without the finalizer -> patch, patch status => failed
     object []
     Ready False TemporaryError: writing the metadata: the first thing broke (Reconciling) (event)
     event FinalizerRemoved: another client has removed finalizer "test.example.com/things": it is not put back, and nothing will be cleaned up when the object is deleted. To have it back, remove the annotation ctrlkit.dev/finalizer-removed
 no fault | reconcile
-    Do A -> patch, patch status => done, Ready
+    Do A without the finalizer -> patch, patch status => done, Ready
     object [] annotations [ctrlkit.dev/finalizer-removed:ours]
 
 # A cache that is older than the write of the finalizer shows no removal.
@@ -128,7 +128,7 @@ catch up | reconcile
 
 # The last state of an object that went at once has our finalizer: it is cleaned up, once, from that.
 no object | engine A/clean | gone finalizers ours; spec 42 | reconcile 2
-    Cleanup A => gone
+    Cleanup A without the finalizer => gone
     => gone
 
 # It has it not.
@@ -173,19 +173,19 @@ gone finalizers ours | reconcile 2
 # A successor waits for the cleanup of the object before, and says so; that is tried until it passes.
 object uid uid-b | engine A/clean | gone finalizers ours | A cleans wait the bucket to be empty
 reconcile
-    Cleanup A -> patch status => waiting, again after 30s
+    Cleanup A without the finalizer -> patch status => waiting, again after 30s
     Ready False PredecessorNotCleanedUp: an object of this name with UID uid-a was deleted, and its cleanup is not done: it waits for the bucket to be empty (Reconciling) (event)
 A cleans fail first | reconcile 2
-    Cleanup A -> patch status => failed
+    Cleanup A without the finalizer -> patch status => failed
     Ready False PredecessorNotCleanedUp: an object of this name with UID uid-a was deleted, and its cleanup is not done: A: the first thing broke (Reconciling)
-    Cleanup A => failed
+    Cleanup A without the finalizer => failed
     error: A: the first thing broke
 A cleans panic a bug | reconcile
-    Cleanup A -> patch status => failed
+    Cleanup A without the finalizer -> patch status => failed
     Ready False PredecessorNotCleanedUp: an object of this name with UID uid-a was deleted, and its cleanup is not done: A: the first thing broke
     Stalled True PredecessorNotCleanedUp: an object of this name with UID uid-a was deleted, and its cleanup is not done: A: panic: a bug
 A cleans | reconcile 2
-    Cleanup A, Do A -> patch, patch status => done, Ready
+    Cleanup A without the finalizer, Do A -> patch, patch status => done, Ready
     object [ours]
     no Stalled
     Do A => done
@@ -193,7 +193,7 @@ A cleans | reconcile 2
 # The cleanup after a lost object may write beside a fence.
 no object | engine live A/clean | child create child | A cleans drop child | gone finalizers ours
 reconcile
-    Cleanup A -> delete child => gone
+    Cleanup A without the finalizer -> delete child => gone
 
 # Another object of the name is another object.
 engine A/clean | reconcile
@@ -205,14 +205,14 @@ create uid uid-b | reconcile
     Do A -> patch, patch status => done, Ready
     object [ours]
 edit finalizers | delete | gone uid uid-b; finalizers ours | reconcile
-    Cleanup A => gone, it is gone
+    Cleanup A without the finalizer => gone, it is gone
 
 # An object that was replaced while the watch was interrupted is cleaned up.
 engine A/clean | reconcile
     Do A -> patch, patch status => done, Ready
     object [ours]
 release | delete | create uid uid-b | replaced | reconcile 2
-    Cleanup A, Do A -> patch, patch status => done
+    Cleanup A without the finalizer, Do A -> patch, patch status => done
     Do A => done
 
 # It was being deleted when it was replaced: that is done.
@@ -229,4 +229,4 @@ engine A/clean | fault patch Thing: first | reconcile
     -> patch, patch status => failed
     Ready False TemporaryError: checking whether there is something to clean up: putting finalizer "test.example.com/things" on the object: the first thing broke (Reconciling) (event)
 no fault | delete | gone-unknown | reconcile
-    Cleanup A => gone, it is gone
+    Cleanup A without the finalizer => gone, it is gone

@@ -34,6 +34,7 @@ engine A/clean | A does annotate id=bucket-1; size 7 | reconcile 2
 engine A | A does size 1; edit label by=them; status size 42 | reconcile
     Do A -> patch status, patch => failed, silently, again soon
     object [] labels [by:them] status 42
+    error: writing the status: another client has also changed .status.size: Operation cannot be fulfilled on things.test.example.com "a": object was modified
 A does grow | reconcile
     Do A -> patch status => done, Ready
     object [] labels [by:them] status 43
@@ -42,6 +43,7 @@ A does grow | reconcile
 engine A | A does label by=us; size 1; edit label by=them; status size 42 | reconcile
     Do A -> patch, patch => failed, silently, again soon
     object [] labels [by:them] status 42
+    error: writing the metadata: another client has also changed .metadata.labels.by: Operation cannot be fulfilled on things.test.example.com "a": object was modified
 A does label by=us; grow | reconcile
     Do A -> patch, patch status => done, Ready
     object [] labels [by:us] status 43
@@ -75,6 +77,7 @@ engine A | reconcile
     Do A -> patch status => done, Ready
 A does fail conflict | reconcile 6
     5 times Do A => failed, silently, again soon
+    error: A: Operation cannot be fulfilled on things.test.example.com "a": it was changed
     Do A -> patch status => failed
     Ready False Conflict: A: Operation cannot be fulfilled on things.test.example.com "a": it was changed (Reconciling)
 
@@ -100,6 +103,7 @@ fault patch status: forbidden | reconcile
 # The object goes meanwhile.
 engine A | A does delete | reconcile 2
     Do A -> patch status, patch => failed, silently, again soon, it is gone
+    error: writing the status: things.test.example.com "a" not found
     => gone
 
 # What is not ours is refused: the spec.
@@ -134,6 +138,7 @@ engine A | A does spec 3; size 7; save | reconcile
 engine A | A does status phase theirs; phase ours; save | reconcile
     Do A -> patch status, patch, patch status, patch => failed, silently, again soon
     object [] status 0 "theirs" []
+    error: A: writing the status: another client has also changed .status.phase: Operation cannot be fulfilled on things.test.example.com "a": object was modified; writing the status: another client has also changed .status.phase: Operation cannot be fulfilled on things.test.example.com "a": object was modified
 
 # What another client has written before a Save stays when the same part is written again.
 engine A | A does edit owner theirs; owner a; status set Scanned=True; size 7; save | reconcile
