@@ -65,5 +65,4 @@ func ExampleBuild() {
 	if err := environment.Stop(); err != nil {
 		log.Fatal(err)
 	}
-	// Output: started
 }

@@ -116,7 +116,7 @@ func (s *session[T]) findByTag(ctx context.Context) error {
 		return err
 	})
 	if err == nil && s.id != "" {
-		s.record = record{step: created, at: time.Now()} // or not much earlier
+		s.record = record{step: created, at: time.Now(), uid: OwnerOf(s.req.Object)} // or not much earlier
 	}
 	return err
 }
@@ -148,7 +148,7 @@ func age(at time.Time) time.Duration { return time.Since(at) - time.Second }
 
 // intend changes the annotations of the object as its resource requires. They are written before
 // anything is created.
-func (s *session[T]) intend() error {
+func (s *session[T]) intend(ctx context.Context) error {
 	obj, class := s.req.Object, s.options.Identity.class
 	known := IDOf(obj) != ""
 	if class != className && !known && s.id != "" { // it was found, or its annotations are gone
@@ -157,15 +157,10 @@ func (s *session[T]) intend() error {
 		known = true
 	}
 	if s.seen.exists() {
-		if !known || s.record.step == begun {
-			if err := s.checkOwner(known); err != nil {
-				return err
-			}
-		}
-		if !known {
-			annotate(obj, IDAnnotation, s.id)
-		}
-		return nil
+		return s.claim(ctx, known)
+	}
+	if gaveTo(obj) != "" {
+		return s.givenAway()
 	}
 	if !lifecycle.PolicyOf(s.req).Allows(policy.VerbCreate) {
 		if !known && s.record.step != begun {
@@ -201,7 +196,7 @@ func (s *session[T]) intend() error {
 	if class == classToken && s.record.step == "" && s.req.HasFinalizer() {
 		// The token is known without being written, and the deletion of the object looks for what
 		// was created with it: see mayBeLost.
-		s.record = record{step: begun, at: time.Now(), process: s.memory.process, token: token}
+		s.record = record{step: begun, at: time.Now(), process: s.memory.process, token: token, uid: OwnerOf(obj)}
 		return nil
 	}
 	s.begin(token)
@@ -210,7 +205,10 @@ func (s *session[T]) intend() error {
 
 // begin records the intent to create a resource.
 func (s *session[T]) begin(token string) {
-	s.record = record{step: begun, at: time.Now(), process: s.memory.process}
+	s.record = record{step: begun, at: time.Now(), process: s.memory.process, uid: OwnerOf(s.req.Object), marked: s.marks.Load()}
+	if s.options.Identity.class == className {
+		s.record.of = fingerprint(s.id)
+	}
 	if s.options.Identity.class == classToken {
 		s.record.token = token
 	}
@@ -221,7 +219,7 @@ func (s *session[T]) begin(token string) {
 
 // setCreated records that the resource was created.
 func (s *session[T]) setCreated() {
-	s.record = record{step: created, at: time.Now(), token: s.record.token}
+	s.record = record{step: created, at: time.Now(), token: s.record.token, uid: OwnerOf(s.req.Object), of: fingerprint(s.id)}
 	setRecord(s.req.Object, s.record)
 }
 
@@ -239,19 +237,6 @@ func (s *session[T]) resume() (again bool, err error) {
 	}
 	_, err = ctrlkit.PollFor("a resource to be found whose creation was begun at "+s.record.at.UTC().Format(time.RFC3339), s.options.Busy)
 	return false, err
-}
-
-// checkOwner returns an error if a resource that exists belongs to another object. Known says that
-// its id is recorded.
-func (s *session[T]) checkOwner(known bool) error {
-	own := OwnerOf(s.req.Object)
-	switch {
-	case s.seen.Owner == own || known && s.seen.Owner == "" || s.options.Identity.class != className:
-		return nil
-	case s.seen.Owner == "":
-		return foreign(s.id, "it exists, and was not created for this object")
-	}
-	return foreign(s.id, fmt.Sprintf("it belongs to the object with the UID %s", s.seen.Owner))
 }
 
 // reconcile does what the observation requires.
@@ -293,7 +278,7 @@ func (s *session[T]) create(ctx context.Context) error {
 	switch {
 	case err != nil && IsRefused(err) && minted:
 		if _, maybe := s.memory.of(obj.GetUID(), s.record); !maybe {
-			setRecord(obj, record{step: refused, at: time.Now(), token: s.record.token})
+			setRecord(obj, record{step: refused, at: time.Now(), token: s.record.token, uid: s.record.uid})
 		}
 		return err
 	case err != nil:
@@ -306,7 +291,10 @@ func (s *session[T]) create(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.observe(ctx)
+	if err := s.observe(ctx); err != nil {
+		return err
+	}
+	return s.checkOwner()
 }
 
 // createNext creates a resource with a token that no resource had yet.
@@ -348,7 +336,10 @@ func (s *session[T]) update(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.observe(ctx)
+	if err := s.observe(ctx); err != nil {
+		return err
+	}
+	return s.checkOwner()
 }
 
 // settle marks the conditions, publishes what the object's users need, and returns when the
@@ -388,8 +379,8 @@ func (s *session[T]) delete(ctx context.Context) (ctrl.Result, error) {
 			return ctrl.Result{}, err
 		}
 	}
-	if s.seen.exists() && s.checkOwner(IDOf(s.req.Object) != "") != nil {
-		return ctrlkit.NoRequeue() // it is another one of the name
+	if s.seen.exists() && !s.mayDelete() {
+		return ctrlkit.NoRequeue()
 	}
 	if !s.seen.exists() && s.options.Identity.class == className {
 		return ctrlkit.RequeueIfError(s.awaitCreation(max(s.calls.Deadline, s.options.Visible)))

@@ -5,15 +5,18 @@ package lifecycle_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
@@ -152,5 +155,47 @@ func TestAClaimWaitsForAnObject(t *testing.T) {
 				t.Errorf("calls %s", took)
 			}
 		})
+	}
+}
+
+// behind is a client whose reads are those of a cache that has not seen the deletion of an object.
+type behind struct {
+	client.Client
+	obj *User
+}
+
+func (b behind) Get(ctx context.Context, key client.ObjectKey, obj client.Object, options ...client.GetOption) error {
+	if u, ok := obj.(*User); ok && key == client.ObjectKeyFromObject(b.obj) {
+		*u = *b.obj.DeepCopyObject().(*User) //nolint:errcheck // it is one
+		return nil
+	}
+	return b.Client.Get(ctx, key, obj, options...)
+}
+
+// After a restart a cache may be so old that an object is there which is gone, with its finalizer
+// and its claim, so that no write shows it. Nothing is made for it, because nothing would delete it.
+func TestNothingIsMadeForWhatIsGone(t *testing.T) {
+	d, r := newDesk(t), newFull()
+	r.calls = d.calls
+	for name, reconciler := range map[string]lifecycle.Reconciler[*User]{"full": r, "plain": &r.plain} {
+		for _, gone := range []bool{false, true} {
+			obj := user("prod", fmt.Sprintf("%s-%t", name, gone))
+			obj.Finalizers = []string{finalizer}
+			obj.Annotations = map[string]string{operatorAnnotation: "us", claimed: "app"}
+			d.must(d.client.Create(t.Context(), obj))
+			cached := obj.DeepCopyObject().(*User) //nolint:errcheck // it is one
+			if gone {
+				obj.Finalizers = nil
+				d.must(d.client.Update(t.Context(), obj))
+				d.must(d.client.Delete(t.Context(), obj))
+			}
+			engine, err := step.New(step.Options[*User]{Name: "users", Client: behind{d.client, cached}, APIReader: d.client},
+				lifecycle.New("User", reconciler, lifecycle.Options{Operator: "us"}))
+			d.must(err)
+			_, _ = engine.Reconcile(log.IntoContext(t.Context(), logr.Discard()), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+			if made := strings.Contains(d.calls.take(), "CreateOrUpdate"); made == gone {
+				t.Errorf("%s: gone %t, made %t", name, gone, made)
+			}
+		}
 	}
 }

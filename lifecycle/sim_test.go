@@ -147,7 +147,7 @@ func TestNothingLeaks(t *testing.T) {
 		w.Settle()
 		rename("second")
 		w.Settle()
-		rename("third") // before the policy, without which nobody could create again what a fault deletes
+		rename("third") // first, because with the policy no deletion ends, and a fault may delete the object
 		setPolicy(w, prod(), "mange")
 		w.Sleep(2 * time.Minute) // without a comparison: what others change meanwhile is not repaired
 		setPolicy(w, prod(), "")

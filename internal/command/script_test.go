@@ -51,6 +51,7 @@ func TestMain(m *testing.M) {
 func runScripts(t *testing.T, dir string, p testscript.Params) {
 	t.Helper()
 	rings.Test(t, "runs the command")
+	rings.Reads(t, "../..")
 	output, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE", "GOFLAGS").Output()
 	if err != nil {
 		t.Fatal(err)

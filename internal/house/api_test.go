@@ -28,6 +28,7 @@ var updateAPI = flag.Bool("update-api", false, "rewrite testdata/api, then fail"
 //
 //	go test ./internal/house -run TestAPI -update-api
 func TestAPI(t *testing.T) {
+	inRoot(t)
 	recorded := map[string]bool{}
 	for _, p := range ownPackages(t) {
 		dir := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
@@ -143,6 +144,7 @@ func (p *apiPrinter) decl(decl ast.Decl) {
 
 // The test above has to be able to fail: what is exported is in the text, what is not is left out.
 func TestAPIOf(t *testing.T) {
+	inRoot(t)
 	dir := t.TempDir()
 	src := `package p
 

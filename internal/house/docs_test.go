@@ -73,6 +73,7 @@ func anchors(page string) map[string]bool {
 // Every link from one page to another file leads somewhere, and every anchor to a heading. The
 // changelog may link to pages by the addresses that they had.
 func TestLinksOfTheDocumentation(t *testing.T) {
+	inRoot(t)
 	links, pages := 0, filesBelow(t, ".md")
 	for page, text := range pages {
 		for _, match := range link.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
@@ -105,6 +106,7 @@ func TestLinksOfTheDocumentation(t *testing.T) {
 
 // Messages, comments and tests in Go name pages that are there, by headings that they have.
 func TestPagesNamedInGo(t *testing.T) {
+	inRoot(t)
 	named, pages := 0, filesBelow(t, ".md")
 	for path, text := range filesBelow(t, ".go") {
 		for _, match := range regexp.MustCompile(`\b(docs/[a-z0-9/-]+\.md)(?:#([a-z0-9-]+))?`).FindAllStringSubmatch(text, -1) {
@@ -126,6 +128,7 @@ func TestPagesNamedInGo(t *testing.T) {
 // There are few pages, and the table of contents has each. A page that is part of another one by
 // now leads there.
 func TestPages(t *testing.T) {
+	inRoot(t)
 	pages, contents := map[string]string{}, map[string]bool{"README.md": true}
 	for path, text := range filesBelow(t, ".md") {
 		if filepath.Dir(path) == "docs" {
@@ -154,6 +157,7 @@ func TestPages(t *testing.T) {
 
 // docs/reference.md names each annotation, condition, reason, series and exit code.
 func TestReferenceIsComplete(t *testing.T) {
+	inRoot(t)
 	page, err := os.ReadFile("docs/reference.md")
 	must(t, err)
 	notOurs := regexp.MustCompile(`_test\.go$|^(examples|bench)/|testdata/|golden/|^sim/internal/|steptest/`)
@@ -188,6 +192,7 @@ func TestReferenceIsComplete(t *testing.T) {
 
 // Every test that a page names exists.
 func TestTestsNamedInTheDocumentation(t *testing.T) {
+	inRoot(t)
 	var tests strings.Builder
 	for _, text := range filesBelow(t, "_test.go") {
 		tests.WriteString(text)
@@ -209,6 +214,7 @@ func TestTestsNamedInTheDocumentation(t *testing.T) {
 // The Go of the guides stands in the examples: those of the module, or the Examples of the
 // packages. That of the README stands in a test.
 func TestGuides(t *testing.T) {
+	inRoot(t)
 	var examples strings.Builder
 	for path, text := range filesBelow(t, ".go") {
 		if strings.HasPrefix(path, "examples/") || strings.HasPrefix(filepath.Base(path), "example_") || path == "readme_test.go" {
@@ -230,6 +236,7 @@ func TestGuides(t *testing.T) {
 // where another test compares it with what the program prints. An empty line stands for what is
 // left out.
 func TestOutputInTheDocumentation(t *testing.T) {
+	inRoot(t)
 	for page, least := range map[string]int{"README.md": 2, "docs/operate.md": 11} {
 		for _, block := range blocksOf(t, page, "\\w+ from=(\\S+)", least) {
 			source, err := os.ReadFile(block[1])
@@ -263,6 +270,7 @@ func blocksOf(t *testing.T, page, begin string, least int) [][]string {
 // Each file of Go that a person has written begins with the license. What is generated, and what
 // stands for files of users, has none.
 func TestLicenseHeaders(t *testing.T) {
+	inRoot(t)
 	const header = "// Copyright The ctrlkit Authors\n// SPDX-License-Identifier: Apache-2.0\n\n"
 	generated := regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 	for path, text := range filesBelow(t, ".go") {

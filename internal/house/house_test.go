@@ -36,6 +36,7 @@ const (
 const dataMark = "\n// This file is data"
 
 func TestHouse(t *testing.T) {
+	inRoot(t)
 	h := newHouse()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -143,6 +144,7 @@ func receiverOf(fn *ast.FuncDecl) string {
 // that a reader can follow them without coming back.
 func TestCallsGoOneWay(t *testing.T) {
 	rings.Test(t, "compiles what the packages import")
+	inRoot(t)
 	config := &packages.Config{Mode: packages.LoadSyntax, Env: append(os.Environ(), "GOWORK=off")}
 	loaded, err := packages.Load(config, "./step/...", "./sim", "./sim/fault", "./sim/oracle", "./sim/internal/...")
 	must(t, err)
@@ -194,6 +196,7 @@ func returningCalls(fset *token.FileSet, files []*ast.File, info *types.Info) []
 
 // The tests above have to be able to fail, and to leave what is right alone.
 func TestHouseTestCanFail(t *testing.T) {
+	inRoot(t)
 	long := "package p\n\nfunc f() {\n" + strings.Repeat("\tf()\n", mostFuncLines) + "}\n"
 	table := "package p\n\nfunc f() {\n\t_ = []int{\n" + strings.Repeat("\t\t1,\n", mostFuncLines-1) + "\t}\n}\n"
 	huge := "package p\n" + strings.Repeat("// More.\n", mostFileLines)
@@ -224,6 +227,7 @@ func TestHouseTestCanFail(t *testing.T) {
 }
 
 func TestCallsGoOneWayCanFail(t *testing.T) {
+	inRoot(t)
 	const a = "package p\ntype A struct{ b *B[int] }\nfunc (a A) Down() { a.b.Lower() }\nfunc (a A) Back() {}\n"
 	for name, tt := range map[string]struct{ b, want string }{
 		"down only":            {"package p\ntype B[T any] struct{}\nfunc (b *B[T]) Lower() {}\n", ""},
@@ -252,6 +256,7 @@ func TestCallsGoOneWayCanFail(t *testing.T) {
 // The map names a file for each station of the ways through the house, and each package. So do the
 // recipes for contributors, which also name tests.
 func TestArchitectureIsTrue(t *testing.T) {
+	inRoot(t)
 	text, err := os.ReadFile("docs/architecture.md")
 	must(t, err)
 	recipes, err := os.ReadFile("CONTRIBUTING.md")
@@ -289,19 +294,36 @@ func isOnMap(text, dir string) bool {
 	return false
 }
 
-// oldWords are words that the glossary has better ones for, or that were renamed.
-var oldWords = regexp.MustCompile(`(?i)\b(` + strings.Join([]string{
-	"somebody", "nobody", "anybody", "whoever", "told", "tells", "owed", "goes on", "looks? again",
-	"comes? to rest", "at rest", "to and fro", "with an ear for", "lets? go of", "their kin", "way out", "clean-ups?",
-	"none of the object's business", "is at it", "goes back to",
-	"cancelled", "summarised?", "colour(ed|s)?", "behaviour", "honour(ed|s)?", "normalise[ds]?",
-}, "|") + `)\b|` + strings.Join([]string{
-	`\b(LookAgainWithin|RestUntilInputsChange|NeverRest|ErrNotOurs|NeverAtRest|GoroutineLeft|StartForTest|ConditionManager|WithWay|Summarise)\b`,
-	`\bfailure\.(As|Judge|Verdict|OfClass|WayOut|Unavailable|NotFound|Terminal)\b`, `\bOptions\.(Live|Rest)\b`,
-	`\bcondition\.(Info|Warning|Error|Counts|Informs|NormalTrue)\b`, `\bjournal\.(Do|Done|Behind|OwnChange)\b`,
-	`\bsim\.(Lag|SameEnd|FaultKind|Pairs|Seed)\b`, `\bstep\.(Poster|FinalizerPolicy)\b`, `\bEngine\.(Tell|Listen|Reader)\b`,
-	`\b(haunt|startedBlind|parkedStory|errGoOn)\b`,
-}, "|"))
+// oldWords are words that the glossary has better ones for, or that were renamed. They begin at
+// the beginning of a word.
+var oldWords = regexp.MustCompile(`^(` + strings.Join([]string{
+	"(?i:somebody|nobody|anybody|whoever|told|tells|owed|goes on|looks? again)",
+	"(?i:comes? to rest|at rest|to and fro|with an ear for|lets? go of|their kin|way out|clean-ups?)",
+	"(?i:none of the object's business|is at it|goes back to)",
+	"(?i:cancelled|summarised?|colour(ed|s)?|behaviour|honour(ed|s)?|normalise[ds]?)",
+	`(LookAgainWithin|RestUntilInputsChange|NeverRest|ErrNotOurs|NeverAtRest|GoroutineLeft|StartForTest|ConditionManager|WithWay|Summarise)`,
+	`failure\.(As|Judge|Verdict|OfClass|WayOut|Unavailable|NotFound|Terminal)`, `Options\.(Live|Rest)`,
+	`condition\.(Info|Warning|Error|Counts|Informs|NormalTrue)`, `journal\.(Do|Done|Behind|OwnChange)`,
+	`sim\.(Lag|SameEnd|FaultKind|Pairs|Seed)`, `step\.(Poster|FinalizerPolicy)`, `Engine\.(Tell|Listen|Reader)`,
+	`(haunt|startedBlind|parkedStory|errGoOn)`,
+}, "|") + `)\b`)
+
+// findOldWords calls found with the place of each old word. It looks only where a word begins: that
+// is four times as fast as a search.
+func findOldWords(text []byte, found func(begin, end int)) {
+	for at := range text {
+		if at > 0 && isWord(text[at-1]) || !isWord(text[at]) {
+			continue
+		}
+		if m := oldWords.FindIndex(text[at:min(at+60, len(text))]); m != nil {
+			found(at, at+m[1])
+		}
+	}
+}
+
+func isWord(b byte) bool {
+	return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
+}
 
 // wordy are the files in which the old words may stand.
 var wordy = map[string]string{
@@ -312,6 +334,7 @@ var wordy = map[string]string{
 
 func TestWords(t *testing.T) {
 	rings.Test(t, "takes seconds")
+	inRoot(t)
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		path = filepath.ToSlash(path)
 		switch {
@@ -326,9 +349,9 @@ func TestWords(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, at := range oldWords.FindAllIndex(text, -1) {
-			t.Errorf("%s:%d: %q is not a word of docs/glossary.md", path, 1+bytes.Count(text[:at[0]], []byte("\n")), text[at[0]:at[1]])
-		}
+		findOldWords(text, func(begin, end int) {
+			t.Errorf("%s:%d: %q is not a word of docs/glossary.md", path, 1+bytes.Count(text[:begin], []byte("\n")), text[begin:end])
+		})
 		return nil
 	})
 	must(t, err)

@@ -164,6 +164,7 @@ var banned = map[string]string{
 }
 
 func TestLayers(t *testing.T) {
+	inRoot(t)
 	for _, p := range ownPackages(t) {
 		from := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
 		layer, ok := layerOf(from)
@@ -220,6 +221,7 @@ func layerOf(dir string) (int, bool) {
 
 func TestBannedDependencies(t *testing.T) {
 	rings.Test(t, "lists the dependencies of all packages")
+	inRoot(t)
 	packages, err := listPackages("-deps", "-test", "./...")
 	must(t, err)
 	for _, p := range packages {
@@ -240,6 +242,7 @@ func isBanned(path string) string {
 
 // Users of the library inherit its requirements, but not its replacements.
 func TestModuleFile(t *testing.T) {
+	inRoot(t)
 	text, err := os.ReadFile("go.mod")
 	must(t, err)
 	for _, line := range strings.Split(string(text), "\n") {
@@ -256,6 +259,7 @@ func TestModuleFile(t *testing.T) {
 
 // The tests above have to be able to fail.
 func TestLayersTestCanFail(t *testing.T) {
+	inRoot(t)
 	for _, tt := range []struct {
 		from, imports string
 		want          string

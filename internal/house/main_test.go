@@ -4,16 +4,16 @@
 package house
 
 import (
-	"os"
 	"testing"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
-// The tests read the repository, and name its files, from its root.
-func TestMain(m *testing.M) {
-	if err := os.Chdir("../.."); err != nil {
-		panic(err)
-	}
-	m.Run()
+// inRoot has a test run in the root of the repository.
+func inRoot(t *testing.T) {
+	t.Helper()
+	t.Chdir("../..")
+	rings.Reads(t, ".")
 }
 
 func must(t *testing.T, err error) {

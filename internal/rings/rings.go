@@ -12,7 +12,9 @@
 package rings
 
 import (
+	"io/fs"
 	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -39,3 +41,19 @@ func Explore(tb testing.TB, why string) {
 
 // Exploring reports whether the tests of the third ring run.
 func Exploring() bool { return os.Getenv(Variable) != "" }
+
+// Reads says that a test depends on all files of the repository, of which root is the path, because
+// it compiles them or lists them: go test then runs it again when one has changed, and does not
+// take its last result. It sees by itself only what the test process opens.
+func Reads(tb testing.TB, root string) {
+	tb.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && (d.Name() == ".git" || d.Name() == "bin") {
+			return filepath.SkipDir
+		}
+		return err // WalkDir has opened the directory, and go test has noted what is in it
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}

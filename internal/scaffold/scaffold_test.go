@@ -266,6 +266,7 @@ func TestDiffApplies(t *testing.T) {
 // what they write.
 func TestWhatIsWrittenCompiles(t *testing.T) {
 	rings.Test(t, "compiles a program")
+	rings.Reads(t, "../..")
 	for _, tt := range []struct {
 		name   string
 		change func(p *Project, a *API)
