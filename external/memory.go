@@ -26,6 +26,7 @@ type memory struct {
 type attempt struct {
 	record record    // with which Create was called, or that another process has begun
 	id     string    // of the resource; empty if it is not known
+	seen   bool      // the resource was observed
 	open   bool      // a call may have created the resource, and has not returned its id
 	last   time.Time // when Create has returned, or the record of another process was first seen
 	refusal
@@ -69,7 +70,7 @@ func (m *memory) see(uid types.UID, id string, r record) {
 		case id != "":
 			a.id, a.record, a.open = id, r, false
 		case r.step == begun && !a.record.same(r):
-			*a = attempt{record: r, open: r.process != m.process, last: time.Now(), refusal: a.refusal}
+			*a = attempt{record: r, seen: a.seen, open: r.process != m.process, last: time.Now(), refusal: a.refusal}
 		}
 	})
 }
@@ -86,7 +87,7 @@ func (m *memory) called(uid types.UID, generation int64, r record) (ended func(i
 	before := false
 	m.change(uid, func(a *attempt) {
 		if !a.record.same(r) {
-			*a = attempt{record: r, refusal: a.refusal}
+			*a = attempt{record: r, seen: a.seen, refusal: a.refusal}
 		}
 		before, a.open = a.open, true // also after a panic
 	})

@@ -6,6 +6,7 @@ package external
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,6 +28,7 @@ type record struct {
 	uid     string // of the object for which it was written; empty in one of a former version
 	of      string // the fingerprint of the id; empty if that was not known
 	from    string // the owner from which the resource was adopted, as long as the system has that one
+	unseen  int    // creations before this one, in a row, that were never seen
 	marked  bool   // the system has shown our UID as the owner
 }
 
@@ -70,6 +72,12 @@ func recordOf(obj metav1.Object) (record, error) {
 			r.of = value
 		case "from":
 			r.from = value
+		case "unseen":
+			n, err := strconv.Atoi(value)
+			if err != nil || n <= 0 || strconv.Itoa(n) != value {
+				return record{}, badRecord(text)
+			}
+			r.unseen = n
 		case "owner":
 			if r.marked = value == "stored"; !r.marked {
 				return record{}, badRecord(text)
@@ -101,6 +109,9 @@ func (r record) String() string {
 		if word[1] != "" {
 			text += " " + word[0] + " " + word[1]
 		}
+	}
+	if r.unseen > 0 {
+		text += fmt.Sprintf(" unseen %d", r.unseen)
 	}
 	if r.marked {
 		text += " owner stored"

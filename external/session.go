@@ -11,6 +11,7 @@ import (
 	"io"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -131,16 +132,33 @@ func (s *session[T]) observe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if seen.State != Absent {
+		s.memory.change(s.req.Object.GetUID(), func(a *attempt) { a.seen = true })
+	}
 	if s.seen = seen; seen.State <= 0 || int(seen.State) >= len(stateNames) {
 		return failure.Mark(fmt.Errorf("observe of %T has returned no state: this is a bug in the operator", s.client), failure.WithClass(failure.ClassTerminal))
 	}
 	return nil
 }
 
-// recent reports whether the resource was created so recently that the system may not show it.
+// recent reports whether the resource was created so recently that the system may not show it. One
+// that was never seen is given more time, and the more, the more creations were not seen one after
+// the other: reads of the system may lag more than anybody knew.
 func (s *session[T]) recent() bool {
-	return s.record.step == created && age(s.record.at) < s.options.Visible
+	if s.record.step != created {
+		return false
+	}
+	atMost := s.options.Visible
+	if !s.memory.get(s.req.Object.GetUID()).seen {
+		atMost = min(max(atMost, unseen)<<min(s.record.unseen, 16), max(atMost, longestUnseen))
+	}
+	return age(s.record.at) < atMost
 }
+
+const (
+	unseen        = time.Minute // how long a resource is waited for that was never seen
+	longestUnseen = 6 * time.Hour
+)
 
 // age returns how long ago something was recorded, at least: records have no fractions of a
 // second.
@@ -181,7 +199,11 @@ func (s *session[T]) intend(ctx context.Context) error {
 		return nil
 	case s.recent():
 		return nil // it will be seen
-	case known: // another client has deleted it
+	case known: // another client has deleted it, or it was never seen
+		if s.countUnseen(); s.record.unseen > 1 {
+			s.req.Event(corev1.EventTypeWarning, ReasonNeverSeen, "Create", "The resource %s, created %s ago, was never seen, and neither were %d before it: another one is created. If reads of the system lag, raise Options.Visible of the operator",
+				s.id, age(s.record.at).Round(time.Second), s.record.unseen-1)
+		}
 		annotate(obj, IDAnnotation, "")
 		s.id, s.gone = "", s.id
 	case s.record.step == begun:
@@ -205,7 +227,7 @@ func (s *session[T]) intend(ctx context.Context) error {
 
 // begin records the intent to create a resource.
 func (s *session[T]) begin(token string) {
-	s.record = record{step: begun, at: time.Now(), process: s.memory.process, uid: OwnerOf(s.req.Object), marked: s.marks.Load()}
+	s.record = record{step: begun, at: time.Now(), process: s.memory.process, uid: OwnerOf(s.req.Object), marked: s.marks.Load(), unseen: s.record.unseen}
 	if s.options.Identity.class == className {
 		s.record.of = fingerprint(s.id)
 	}
@@ -219,8 +241,16 @@ func (s *session[T]) begin(token string) {
 
 // setCreated records that the resource was created.
 func (s *session[T]) setCreated() {
-	s.record = record{step: created, at: time.Now(), token: s.record.token, uid: OwnerOf(s.req.Object), of: fingerprint(s.id)}
+	s.record = record{step: created, at: time.Now(), token: s.record.token, uid: OwnerOf(s.req.Object), of: fingerprint(s.id), unseen: s.record.unseen}
 	setRecord(s.req.Object, s.record)
+}
+
+// countUnseen counts the resource as one that was never seen, if it was not.
+func (s *session[T]) countUnseen() {
+	if s.record.unseen++; s.memory.get(s.req.Object.GetUID()).seen {
+		s.record.unseen = 0
+	}
+	s.memory.change(s.req.Object.GetUID(), func(a *attempt) { a.seen = false })
 }
 
 // resume decides what becomes of a creation that was begun, and whose id is not known. It reports

@@ -244,3 +244,28 @@ func TestTokensOfDeletedResources(t *testing.T) {
 		d.has(1)
 	})
 }
+
+// The reads of a system lag more than Options.Visible says. Without a sighting, a resource does not
+// count as deleted: there are few duplicates, each is waited for longer, and an event says so.
+func TestReadsThatLagMore(t *testing.T) {
+	for lag, most := range map[time.Duration]int{30 * time.Second: 1, 5 * time.Minute: 4} {
+		for _, class := range []string{"token", "tag", "nothing"} {
+			onDesk(t, class+" "+lag.String(), siloIdentities[class], func(t *testing.T, d *siloDesk) {
+				d.store.lag = lag
+				if class == "token" {
+					d.store.tokens = map[string]string{}
+				}
+				for range 100 {
+					result, _ := d.reconcile()
+					time.Sleep(max(result.RequeueAfter, 5*time.Second))
+				}
+				if made := len(d.store.all); made > most {
+					t.Errorf("%d resources", made)
+				}
+				if warned := slices.ContainsFunc(d.events(), func(e string) bool { return strings.Contains(e, external.ReasonNeverSeen) }); warned != (len(d.store.all) > 2) {
+					t.Errorf("%d resources, warned %t", len(d.store.all), warned)
+				}
+			})
+		}
+	}
+}
