@@ -210,7 +210,7 @@ func TestFinalizerInAGroup(t *testing.T) {
 				if !slices.Contains(req.Object.Finalizers, finalizer) {
 					t.Error("the object has no finalizer")
 				}
-			}), passes))))
+			}), passes), cleaning("CleanToo", passes, passes))))
 		for _, name := range []string{"a", "b", "c"} {
 			steps = append(steps, doing(name, does(func(_ context.Context, req *request) {
 				_ = req.Object.ResourceVersion
