@@ -45,6 +45,8 @@ func TestNewListsAllMistakes(t *testing.T) {
 		{"a condition that is computed", w.options(), []step.Step[*Thing]{declaring("S", condition.Ready)}, []string{`"Ready"`}},
 		{"a condition twice", w.options(), []step.Step[*Thing]{declaring("S", "Found"), declaring("T", "Found")}, []string{`"Found"`, "twice"}},
 		{"a finalizer that no step needs", withFinalizer(w.options(), "example.com/x"), []step.Step[*Thing]{doing("S", passes)}, []string{`"example.com/x"`}},
+		{"a finalizer that is retired and in use", step.Options[*Thing]{Name: "things", Client: w.client, RetiredFinalizers: []string{finalizer}},
+			[]step.Step[*Thing]{cleaning("A", passes, passes)}, []string{"RetiredFinalizers"}},
 		{"a finalizer that is none", withFinalizer(w.options(), "x"), []step.Step[*Thing]{cleaning("S", passes, passes)},
 			[]string{`"x"`, "qualified name"}},
 		{"all at once", withFinalizer(step.Options[*Thing]{Name: "Two Words", Client: w.client}, "x"),
@@ -114,4 +116,11 @@ type mapCleaner struct{ mapKeeper }
 func (mapCleaner) Conditions() []condition.Declaration { return nil }
 func (mapCleaner) Cleanup(context.Context, *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
 	return ctrlkit.NoRequeue()
+}
+
+func TestFinalizerOfAnEngine(t *testing.T) {
+	w := newWorld(t)
+	same(t, "by default", finalizer, w.engine(cleaning("A", passes, passes)).Finalizer())
+	same(t, "not needed", "", w.engine(doing("A", passes)).Finalizer())
+	same(t, "named", "example.com/named", w.engineWith(withFinalizer(w.options(), "example.com/named"), cleaning("A", passes, passes)).Finalizer())
 }

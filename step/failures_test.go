@@ -21,35 +21,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-func TestErrorsAreJoined(t *testing.T) {
-	for _, deleted := range []bool{false, true} {
-		t.Run(fmt.Sprintf("deleted %v", deleted), func(t *testing.T) {
-			obj := newThing()
-			if deleted {
-				obj = deletedThing(finalizer)
-			}
-			w := newWorld(t, obj)
-			errWrite := errors.New("the disk is full")
-			w.fault = failOn("patch status", errWrite)
-			var log []string
-			w.engine(
-				step.Group("both",
-					full(&log, "A", failsWith(errFirst), failsWith(errFirst), nil),
-					full(&log, "B", failsWith(errSecond), failsWith(errSecond), errThird)),
-			)
-			err := w.fails()
-			for _, want := range []error{errFirst, errSecond, errThird, errWrite} {
-				if !errors.Is(err, want) {
-					t.Errorf("%v is not in the error: %v", want, err)
-				}
-			}
-			if strings.Contains(err.Error(), "\n") {
-				t.Errorf("the error has more than one line:\n%v", err)
-			}
-		})
-	}
-}
-
 func TestPanicIsAFailure(t *testing.T) {
 	errBug := errors.New("a bug")
 	gone := func(*request) bool { panic(errBug) }
@@ -135,18 +106,6 @@ func TestSuccessForgetsFailures(t *testing.T) {
 	err = nil
 	w.must()
 	same(t, "failures", 0, e.Limiter().NumRequeues(thingRequest))
-}
-
-func TestReadFails(t *testing.T) {
-	w := newWorld(t, newThing())
-	w.fault = failOn("get Thing", errFirst)
-	var log []string
-	w.engine(full(&log, "A", passes, passes, nil))
-	if err := w.fails(); !errors.Is(err, errFirst) || !strings.Contains(err.Error(), "Thing default/a") {
-		t.Errorf("got %v, want what was being done and why it failed", err)
-	}
-	none(t, "log", log)
-	w.wrote()
 }
 
 // controller-runtime drops what it finds to be terminal. The engine tries it again, slowly.

@@ -22,76 +22,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-func TestGroupAndWhen(t *testing.T) {
-	var log []string
-	made, posts := 0, 0
-	s := func(name string, do doFunc) step.Step[*Thing] {
-		made++
-		return poster{
-			cleaner{doing(name, logged(&log, "Do "+name, do)), logged(&log, "Cleanup "+name, do)},
-			func(context.Context, *request) error { posts++; return nil },
-		}
-	}
-	tests := []struct {
-		name   string
-		delete bool
-		steps  steps
-		want   []string // without Post, which is called for all
-	}{
-		{"a group runs all", false, steps{step.GroupOrdered("g", s("A", failsWith(errFirst)), s("B", waits("x")), s("C", passes)), s("D", passes)}, []string{"Do A", "Do B", "Do C"}},
-		{"what follows a group is reached when all have passed", false, steps{step.GroupOrdered("g", s("A", passes), s("B", passes)), s("C", passes)}, []string{"Do A", "Do B", "Do C"}},
-		{"a group waits with what follows it", false, steps{step.GroupOrdered("g", s("A", waits("x")), s("B", passes)), s("C", passes)}, []string{"Do A", "Do B"}},
-		{"a cleanup of a group runs all", true, steps{s("A", passes), step.GroupOrdered("g", s("B", passes), s("C", failsWith(errFirst))), s("D", passes)}, []string{"Cleanup D", "Cleanup C", "Cleanup B"}},
-		{"When holds", false, steps{step.When("w", always, s("A", passes), s("B", passes)), s("C", passes)}, []string{"Do A", "Do B", "Do C"}},
-		{"When holds, and its first step does not pass", false, steps{step.When("w", always, s("A", waits("x")), s("B", passes)), s("C", passes)}, []string{"Do A"}},
-		{"When does not hold", false, steps{step.When("w", never, s("A", failsWith(errFirst)), s("B", passes)), s("C", passes)}, []string{"Do C"}},
-		{"the inner When does not hold", false, steps{step.When("w", always, s("A", passes), step.When("v", never, s("B", passes)), s("C", passes))}, []string{"Do A", "Do C"}},
-		{"the outer When does not hold", false, steps{step.When("w", never, s("A", passes), step.When("v", always, s("B", passes))), s("C", passes)}, []string{"Do C"}},
-		{"two inner conditions do not mix", false, steps{step.When("w", always, step.When("v", never, s("A", passes)), step.When("u", always, s("B", passes)))}, []string{"Do B"}},
-		{"nor do those that are deeper", false, steps{step.When("1", always, step.When("2", always, step.When("3", always,
-			step.When("4", always, s("A", passes)), step.When("5", never, s("B", passes)))))}, []string{"Do A"}},
-		{"the cleanup is for all, also where When does not hold", true, steps{s("A", passes), step.When("w", never, s("B", passes), s("C", passes))}, []string{"Cleanup C", "Cleanup B", "Cleanup A"}},
-		{"nothing at all", false, steps{step.Group[*Thing]("g"), step.GroupOrdered[*Thing]("h"), step.When[*Thing]("w", always)}, nil},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			obj := newThing()
-			if test.delete {
-				obj = deletedThing(finalizer)
-			}
-			w := newWorld(t, obj)
-			log = nil
-			w.engine(test.steps...)
-			_, _ = w.reconcile()
-			same(t, "calls", test.want, log)
-		})
-	}
-	same(t, "calls of Post", made, posts)
-}
-
-func TestConditionsOfStepsThatAreNotNeeded(t *testing.T) {
-	w := newWorld(t, newThing())
-	w.engine(
-		step.When("it has a size", func(req *request) bool { return req.Object.Spec.Size > 0 },
-			keeper{doing("A", failsWith(errFirst)), []condition.Declaration{{Type: "Found"}, {Type: "Degraded", Polarity: condition.PolarityAbnormalTrue}}}),
-	)
-	ready := func(found, degraded, ready string) {
-		t.Helper()
-		for kind, want := range map[string]string{"Found": found, "Degraded": degraded, "Ready": ready} {
-			w.is(kind, want)
-		}
-	}
-	w.must()
-	ready("True NotNeeded", "False NotNeeded", "True Ready")
-	w.edit(func(obj *Thing) { obj.Spec.Size = 1 })
-	w.fails()
-	ready("Unknown LastTryFailed: the first thing broke", "Unknown LastTryFailed: the first thing broke", "False TemporaryError: A: the first thing broke")
-	w.edit(func(obj *Thing) { obj.Spec.Size = 0 })
-	w.must()
-	ready("True NotNeeded", "False NotNeeded", "True Ready")
-	same(t, "skipped steps in the journal", 2, len(recorded[journal.StepSkipped](w)))
-}
-
 func TestWorkflow(t *testing.T) {
 	w := newWorld(t, newThing())
 	builds := 0
@@ -126,7 +56,7 @@ func TestWorkflow(t *testing.T) {
 	same(t, "waits", []journal.Wait{{For: "Secret default/db"}}, ended[2].Outcome.Waits)
 	w.remove(newThing())
 	w.must()
-	isGone(w)
+	same(t, "the object", nil, w.thing())
 }
 
 func TestACompositeIsNoStep(t *testing.T) {
@@ -135,7 +65,9 @@ func TestACompositeIsNoStep(t *testing.T) {
 			t.Error("its Do did not panic")
 		}
 	}()
-	_, _ = step.Group[*Thing]("g").Do(t.Context(), nil)
+	g := step.Group[*Thing]("g")
+	same(t, "name", "g", g.Name())
+	_, _ = g.Do(t.Context(), nil)
 }
 
 // Two steps that wait for each other pass only if they run at the same time. Run it with -race.
@@ -164,7 +96,7 @@ func TestGroupRunsAtTheSameTime(t *testing.T) {
 				_ = req.Client.Get(ctx, thingRequest.NamespacedName, &Thing{})
 			})
 			w.engine(step.Group("g",
-				keeper{cleaning("A", a, a), []condition.Declaration{{Type: "A"}}}, keeper{cleaning("B", b, b), []condition.Declaration{{Type: "B"}}},
+				complaining{cleaner{doing("A", a), a}, []condition.Declaration{{Type: "A"}}}, complaining{cleaner{doing("B", b), b}, []condition.Declaration{{Type: "B"}}},
 			), doing("C", does(func(context.Context, *request) { work++ })))
 			w.must()
 			if phase == "Cleanup" {
@@ -278,7 +210,7 @@ func TestFinalizerInAGroup(t *testing.T) {
 				if !slices.Contains(req.Object.Finalizers, finalizer) {
 					t.Error("the object has no finalizer")
 				}
-			}), passes))))
+			}), passes), cleaning("CleanToo", passes, passes))))
 		for _, name := range []string{"a", "b", "c"} {
 			steps = append(steps, doing(name, does(func(_ context.Context, req *request) {
 				_ = req.Object.ResourceVersion

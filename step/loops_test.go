@@ -22,11 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
-	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/policy"
-	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // applyThree applies three children, without reading them.
@@ -320,73 +316,6 @@ func TestEchoesThroughAChild(t *testing.T) {
 		}
 		if got := c.ran("things"); got > 200 {
 			t.Errorf("the step ran %d times in a minute", got)
-		}
-	})
-}
-
-// A step that asks for the next reconcile itself makes no echo, however soon, also if no event of
-// its own writes comes back.
-func TestAPollIsNoEcho(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t, newThing())
-		w.engine(doing("A", func(_ context.Context, req *request) (ctrl.Result, error) {
-			req.Object.Status.Size++
-			return ctrlkit.RequeueAfter(100 * time.Millisecond)
-		}))
-		for range 200 {
-			pass(w.must().RequeueAfter)
-		}
-		none(t, "hot loops", recorded[journal.HotLoop](w))
-	})
-}
-
-// While a hot loop is slowed down, a pause is seen at once, as a change of the spec and a deletion
-// are.
-func TestAPauseIsNotSlowed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t, newThing())
-		w.engine(doing("A", labelling(func(*Thing) string { return "ours" })))
-		for range 12 {
-			w.must()
-			w.edit(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "tier", "theirs") })
-		}
-		if len(recorded[journal.HotLoop](w)) == 0 {
-			t.Fatal("there is no hot loop")
-		}
-		w.edit(func(obj *Thing) { metav1.SetMetaDataAnnotation(&obj.ObjectMeta, step.PauseAnnotation, "true") })
-		w.must()
-		w.ended(journal.ResultPaused)
-		w.begins(condition.Paused, "True Paused")
-	})
-}
-
-// So is a change of the object's policy, and it does not end the slowing for good.
-func TestAChangeOfPolicyIsNotSlowed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w, ran := newWorld(t, newThing()), 0
-		w.engine(doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
-			ran++
-			return labelling(func(*Thing) string { return "ours" })(ctx, req)
-		}))
-		w.edit(func(obj *Thing) { metav1.SetMetaDataAnnotation(&obj.ObjectMeta, policy.ReclaimAnnotation, "retain") })
-		for range 12 {
-			w.must()
-			w.edit(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "tier", "theirs") })
-		}
-		for _, test := range []struct {
-			annotations map[string]string
-			want        bool
-		}{
-			{map[string]string{policy.ReclaimAnnotation: "retain"}, false},
-			{map[string]string{policy.ReclaimAnnotation: "retain", "example.com/a": "b"}, false},
-			{nil, true},
-			{nil, false},
-		} {
-			ran = 0
-			w.edit(func(obj *Thing) { obj.Annotations = test.annotations })
-			w.edit(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "tier", "theirs") })
-			w.must()
-			same(t, "the step ran", test.want, ran > 0)
 		}
 	})
 }

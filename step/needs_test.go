@@ -9,9 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -30,11 +28,13 @@ func (user) Uses() []permission.Use {
 
 func (user) Watches() []step.Watch { return []step.Watch{{Object: &corev1.ConfigMap{}, Owned: true}} }
 
-// conditioned is a step with a condition.
-type conditioned struct{ step.Step[*Thing] }
-
-func (conditioned) Conditions() []condition.Declaration {
-	return []condition.Declaration{{Type: "Marked"}}
+// needing makes an engine that is asked what it needs.
+func needing(t *testing.T, options step.Options[*Thing], steps ...step.Step[*Thing]) *step.Engine[*Thing] {
+	t.Helper()
+	options.Name, options.Client = "things", newWorld(t).server
+	e, err := step.New(options, steps...)
+	must(t, err)
+	return e
 }
 
 func TestNeeds(t *testing.T) {
@@ -55,7 +55,7 @@ func TestNeeds(t *testing.T) {
 		},
 		"a part of what reconciles": {options: step.Options[*Thing]{Partial: true}, steps: []step.Step[*Thing]{doing("A", passes)}, want: reads},
 		"a part with a condition": {
-			options: step.Options[*Thing]{Partial: true}, steps: []step.Step[*Thing]{conditioned{doing("A", passes)}}, want: reads + ", patch things.test.example.com/status",
+			options: step.Options[*Thing]{Partial: true}, steps: []step.Step[*Thing]{keeping("A", passes, "Marked")}, want: reads + ", patch things.test.example.com/status",
 		},
 		"a recorder": {
 			options: step.Options[*Thing]{Recorder: events.NewFakeRecorder(1), Partial: true}, steps: []step.Step[*Thing]{doing("A", passes)},
@@ -63,16 +63,12 @@ func TestNeeds(t *testing.T) {
 		},
 		"declared uses": {
 			options: step.Options[*Thing]{Partial: true, Uses: []permission.Use{{Object: &corev1.ConfigMap{}, Verbs: []string{"create"}}}},
-			steps:   []step.Step[*Thing]{step.When("always", func(*request) bool { return true }, using)},
+			steps:   []step.Step[*Thing]{step.When("always", always, using)},
 			want:    "get configmaps, list configmaps, watch configmaps, create configmaps, patch nodes/status, " + reads,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := test.options
-			o.Name, o.Client = "things", fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).Build()
-			engine, err := step.New(o, test.steps...)
-			must(t, err)
-			needs, err := engine.Needs()
+			needs, err := needing(t, test.options, test.steps...).Needs()
 			must(t, err)
 			var got []string
 			for _, n := range needs {
@@ -88,10 +84,7 @@ func TestNeeds(t *testing.T) {
 
 // Each need says who has it.
 func TestNeedsSayBy(t *testing.T) {
-	c := fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).Build()
-	engine, err := step.New(step.Options[*Thing]{Name: "things", Client: c}, user{cleaning("Use", passes, passes)})
-	must(t, err)
-	needs, err := engine.Needs()
+	needs, err := needing(t, step.Options[*Thing]{}, user{cleaning("Use", passes, passes)}).Needs()
 	must(t, err)
 	for _, n := range needs {
 		want := map[string]string{
@@ -106,7 +99,6 @@ func TestNeedsSayBy(t *testing.T) {
 
 // A declaration that can't be understood is named, with the step.
 func TestNeedsNameMistakes(t *testing.T) {
-	c := fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).Build()
 	for name, test := range map[string]struct {
 		use  permission.Use
 		want string
@@ -115,8 +107,7 @@ func TestNeedsNameMistakes(t *testing.T) {
 		"a kind of no server": {permission.Use{Object: &corev1.Pod{}, Verbs: []string{"get"}}, `resource of Pod`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			engine, err := step.New(step.Options[*Thing]{Name: "things", Client: c, Uses: []permission.Use{test.use}}, doing("A", passes))
-			must(t, err)
+			engine := needing(t, step.Options[*Thing]{Uses: []permission.Use{test.use}}, doing("A", passes))
 			if _, err := engine.Needs(); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got the error %v, want one with %q", err, test.want)
 			}
@@ -138,10 +129,8 @@ func (w countingWatcher) Watches() []step.Watch {
 // Once the controller is made, a step is not asked again what it watches: it may prepare for the
 // controller then.
 func TestNeedsAskNoStepAgain(t *testing.T) {
-	c := fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).Build()
 	asked := 0
-	engine, err := step.New(step.Options[*Thing]{Name: "things", Client: c}, countingWatcher{doing("A", passes), &asked})
-	must(t, err)
+	engine := needing(t, step.Options[*Thing]{}, countingWatcher{doing("A", passes), &asked})
 	if _, err := engine.Wire(); err != nil {
 		t.Fatal(err)
 	}

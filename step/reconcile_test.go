@@ -17,7 +17,6 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -32,86 +31,12 @@ func full(log *[]string, name string, do, cleanup doFunc, post error) step.Step[
 	}
 }
 
-func TestOrder(t *testing.T) {
-	tests := []struct {
-		name   string
-		delete bool
-		first  doFunc
-		second doFunc
-		want   []string
-	}{
-		{"all pass", false, passes, passes, []string{"Do A", "Do B", "Do C", "Post A", "Post B", "Post C"}},
-		{"the second fails", false, passes, failsWith(errSecond), []string{"Do A", "Do B", "Post A", "Post B", "Post C"}},
-		{"the first fails", false, failsWith(errFirst), passes, []string{"Do A", "Post A", "Post B", "Post C"}},
-		{"the first waits", false, waits("Secret default/db"), passes, []string{"Do A", "Post A", "Post B", "Post C"}},
-		{"the first wants to be run again", false, again(time.Minute), passes, []string{"Do A", "Post A", "Post B", "Post C"}},
-		{"the first exits", false, failsWith(ctrlkit.ErrExit), passes, []string{"Do A", "Post A", "Post B", "Post C"}},
-		{"the first is requeued", false, continues(time.Minute), passes, []string{"Do A", "Do B", "Do C", "Post A", "Post B", "Post C"}},
-		{"the first panics", false, panics("no"), passes, []string{"Do A", "Post A", "Post B", "Post C"}},
-		{"deleted", true, passes, passes, []string{"Cleanup C", "Cleanup B", "Cleanup A", "Post A", "Post B", "Post C"}},
-		{"deleted, the second fails", true, passes, failsWith(errSecond), []string{"Cleanup C", "Cleanup B", "Post A", "Post B", "Post C"}},
-		{"deleted, the second panics", true, passes, panics("no"), []string{"Cleanup C", "Cleanup B", "Post A", "Post B", "Post C"}},
-		{"deleted, the second waits", true, passes, waits("the bucket to be empty"), []string{"Cleanup C", "Cleanup B", "Post A", "Post B", "Post C"}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			obj := newThing()
-			if test.delete {
-				obj = deletedThing(finalizer)
-			}
-			w := newWorld(t, obj)
-			var log []string
-			w.engine(
-				full(&log, "A", test.first, test.first, nil),
-				full(&log, "B", test.second, test.second, errThird), // an error of a Post ends nothing
-				full(&log, "C", passes, passes, nil),
-			)
-			if err := w.fails(); !errors.Is(err, errThird) {
-				t.Errorf("got %v, want the error of the Post in it", err)
-			}
-			same(t, "calls", test.want, log)
-		})
-	}
-}
-
 func waits(what string) doFunc {
 	return func(context.Context, *request) (ctrl.Result, error) { return ctrlkit.WaitFor(what) }
 }
 
 func again(d time.Duration) doFunc {
 	return func(context.Context, *request) (ctrl.Result, error) { return ctrlkit.RequeueAfter(d) }
-}
-
-func continues(d time.Duration) doFunc {
-	return func(context.Context, *request) (ctrl.Result, error) {
-		return ctrlkit.ContinueAndRequeueAfter(d)
-	}
-}
-
-func TestPostKnowsWhatFailed(t *testing.T) {
-	tests := []struct {
-		name string
-		do   doFunc
-		want error
-	}{
-		{"nothing", passes, nil},
-		{"a failure", failsWith(errFirst), errFirst},
-		{"a wait is none", waits("Secret default/db"), nil},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, newThing())
-			var got error
-			w.engine(posting{doing("A", test.do), func(_ context.Context, req *request) error {
-				got = req.Failure()
-				return nil
-			}})
-			_, _ = w.reconcile()
-			if !errors.Is(got, test.want) {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
-		})
-	}
 }
 
 func TestPostHasTimeAfterTheContextIsDone(t *testing.T) {
@@ -137,58 +62,6 @@ func TestPostHasTimeAfterTheContextIsDone(t *testing.T) {
 	}
 	same(t, "status.size", 7, w.thing().Status.Size)
 	w.is(condition.Ready, "")
-}
-
-func TestResults(t *testing.T) {
-	tests := []struct {
-		name  string
-		do    doFunc
-		want  time.Duration
-		how   journal.Result
-		fails bool
-	}{
-		{"done", passes, 0, journal.ResultDone, false},
-		{"requeue", continues(time.Minute), time.Minute, journal.ResultDone, false},
-		{"wait", waits("Secret default/db"), 0, journal.ResultWaiting, false},
-		{"poll", func(context.Context, *request) (ctrl.Result, error) {
-			return ctrlkit.PollFor("the bucket", 3*time.Second)
-		}, 3 * time.Second, journal.ResultWaiting, false},
-		{"exit", failsWith(ctrlkit.ErrExit), 0, journal.ResultDone, false},
-		{"deprecated requeue", func(context.Context, *request) (ctrl.Result, error) {
-			//lint:ignore SA1019 deprecated upstream, and honored when a step returns it
-			return ctrl.Result{Requeue: true}, nil
-		}, time.Second, journal.ResultDone, false},
-		{"failure", failsWith(errFirst), 0, journal.ResultFailed, true},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, newThing())
-			w.engine(doing("A", test.do))
-			result, err := w.reconcile()
-			same(t, "result", reconcile.Result{RequeueAfter: test.want}, result)
-			same(t, "error", test.fails, err != nil)
-			w.ended(test.how)
-		})
-	}
-}
-
-func TestTheSoonestTimeCounts(t *testing.T) {
-	w := newWorld(t, newThing())
-	w.engine(
-		doing("A", continues(time.Hour)),
-		step.Group("g", doing("B", continues(time.Minute)), doing("C", continues(time.Second))),
-		doing("D", continues(time.Hour)),
-	)
-	same(t, "", time.Second, w.must().RequeueAfter)
-}
-
-func TestGone(t *testing.T) {
-	w := newWorld(t)
-	var log []string
-	w.engine(full(&log, "A", passes, passes, nil))
-	same(t, "result", reconcile.Result{}, w.must())
-	none(t, "log", log)
-	w.ended(journal.ResultGone)
 }
 
 func TestTheCacheIsNotChanged(t *testing.T) {

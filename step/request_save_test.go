@@ -6,16 +6,10 @@ package step_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,176 +18,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/step"
 )
-
-// A step writes down what it is about to make, makes it, and crashes. The next reconcile finds what
-// was written down.
-func TestSaveBeforeActing(t *testing.T) {
-	w := newWorld(t, newThing())
-	crash := true
-	var made []string
-	do := func(ctx context.Context, req *request) (ctrl.Result, error) {
-		if req.Object.Status.Phase == "" {
-			req.Object.Status.Phase = fmt.Sprint("token-", len(made))
-			metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "token", "yes")
-			w.edit(func(obj *Thing) { metav1.SetMetaDataLabel(&obj.ObjectMeta, "by", "them") })
-			if err := req.Save(ctx); err != nil {
-				return ctrl.Result{}, err
-			}
-		}
-		if !slices.Contains(made, req.Object.Status.Phase) { // the system outside knows the token
-			made = append(made, req.Object.Status.Phase)
-		}
-		if crash {
-			w.fault = failOn("patch", errFirst) // nothing more of this process is written
-			crash = false
-		}
-		return ctrlkit.NoRequeue()
-	}
-	w.engine(doing("A", do))
-	_, _ = w.reconcile()
-	w.fault = nil
-	w.engine(doing("A", do)) // another process
-	w.must()
-	same(t, "made", []string{"token-0"}, made)
-	if got := w.thing(); got.Status.Phase != "token-0" || got.Labels["token"] != "yes" || got.Labels["by"] != "them" || w.conditionOf(condition.Ready) != "True Ready" {
-		t.Errorf("got %+v", got)
-	}
-	w.takeWrites()
-	w.must()
-	w.wrote()
-}
-
-func TestSaveWritesOnlyWhatHasChanged(t *testing.T) {
-	w := newWorld(t, newThing())
-	var writes [][]string
-	save := func(ctx context.Context, req *request) {
-		must(t, req.Save(ctx))
-		writes = append(writes, w.takeWrites())
-	}
-	w.engine(doing("A", does(func(ctx context.Context, req *request) {
-		save(ctx, req)
-		req.Object.Status.Size = 1
-		save(ctx, req)
-		save(ctx, req)
-		req.Object.Labels = map[string]string{"a": "b"}
-		save(ctx, req)
-		req.Object.Status.Size, req.Object.Labels = 2, nil
-		save(ctx, req)
-	})))
-	w.must()
-	want := [][]string{nil, {"patch status of Thing a"}, nil, {"patch Thing a"}, {"patch Thing a", "patch status of Thing a"}}
-	same(t, "writes", want, writes, cmpopts.EquateEmpty())
-	if got := w.thing(); got.Status.Size != 2 || len(got.Labels) > 0 {
-		t.Errorf("got %+v", got)
-	}
-}
-
-func TestSaveRefusesTheSpec(t *testing.T) {
-	w := newWorld(t, newThing())
-	w.engine(doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
-		req.Object.Spec.Size, req.Object.Status.Size = 3, 7
-		return ctrl.Result{}, req.Save(ctx)
-	}))
-	if err := w.fails(); !errors.Is(err, step.ErrReadOnlyField) || !strings.Contains(err.Error(), ".spec.size") {
-		t.Errorf("got %v", err)
-	}
-	if got := w.thing(); got.Status.Size != 7 || got.Spec.Size != 0 {
-		t.Errorf("got %+v", got)
-	}
-}
-
-// Who moves a reconciler here brings along the line that saves the status.
-func TestAStepThatSavesTheObjectItself(t *testing.T) {
-	patch := func(ctx context.Context, req *request, change func()) error {
-		before := req.Object.DeepCopyObject().(*Thing)
-		change()
-		return req.Client.Patch(ctx, req.Object, client.MergeFrom(before))
-	}
-	tests := []struct {
-		name   string
-		do     func(ctx context.Context, req *request) error
-		writes []string
-		fails  string
-	}{
-		{"Status().Update", func(ctx context.Context, req *request) error {
-			req.Object.Status.Size = 7
-			return req.Client.Status().Update(ctx, req.Object)
-		}, []string{"patch status of Thing a"}, ""},
-		{"Status().Patch", func(ctx context.Context, req *request) error {
-			before := req.Object.DeepCopyObject().(*Thing)
-			req.Object.Status.Size = 7
-			return req.Client.Status().Patch(ctx, req.Object, client.MergeFrom(before))
-		}, []string{"patch status of Thing a"}, ""},
-		{"Update", func(ctx context.Context, req *request) error {
-			req.Object.Status.Size = 7
-			metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "a", "b")
-			return req.Client.Update(ctx, req.Object)
-		}, []string{"patch Thing a", "patch status of Thing a"}, ""},
-		{"Patch", func(ctx context.Context, req *request) error {
-			req.Object.Status.Size = 7
-			return patch(ctx, req, func() { metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "a", "b") })
-		}, []string{"patch Thing a", "patch status of Thing a"}, ""},
-		{"Patch of the spec", func(ctx context.Context, req *request) error {
-			req.Object.Status.Size = 7
-			return patch(ctx, req, func() { req.Object.Spec.Size = 3 })
-		}, []string{"patch status of Thing a"}, ".spec.size"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, newThing())
-			w.engine(doing("A", tries(func(ctx context.Context, req *request) error { return test.do(ctx, req) })))
-			_, err := w.reconcile()
-			if (err != nil) != (test.fails != "") || err != nil && (!errors.Is(err, step.ErrReadOnlyField) || !strings.Contains(err.Error(), test.fails)) {
-				t.Errorf("got %v", err)
-			}
-			if got := w.thing(); got.Status.Size != 7 || got.Spec.Size != 0 {
-				t.Errorf("got %+v", got)
-			}
-			// The last write is that of the conditions.
-			if got := w.takeWrites(); test.fails == "" && !cmp.Equal(append(test.writes, "patch status of Thing a"), got) {
-				t.Errorf("writes: %v, want %v and the conditions", got, test.writes)
-			}
-		})
-	}
-}
-
-// It also brings along the line that reads the object again before its status is written, so that
-// the write meets no conflict. What the step has changed, what was saved and what other clients
-// have changed all stay.
-func TestAStepThatReadsTheObjectAgain(t *testing.T) {
-	readers := map[string]func(req *request) client.Reader{
-		"Client": func(req *request) client.Reader { return req.Client },
-		"Live":   func(req *request) client.Reader { return req.APIReader },
-	}
-	for name, reader := range readers {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newThing())
-			w.cache[thingRequest.NamespacedName] = w.thing() // which does not come to know of what is saved
-			liveEngine(w, doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
-				req.Object.Status.Phase = "saved"
-				if err := req.Client.Status().Update(ctx, req.Object); err != nil {
-					return ctrl.Result{}, err
-				}
-				w.edit(func(obj *Thing) {
-					obj.Spec.Size = 5
-					metav1.SetMetaDataLabel(&obj.ObjectMeta, "by", "them")
-				})
-				meta.SetStatusCondition(&req.Object.Status.Conditions, metav1.Condition{Type: "Available", Status: metav1.ConditionTrue, Reason: "Because"})
-				if err := reader(req).Get(ctx, client.ObjectKeyFromObject(req.Object), req.Object); err != nil {
-					return ctrl.Result{}, err
-				}
-				req.Object.Status.Size = 7
-				return ctrlkit.RequeueIfError(req.Client.Status().Update(ctx, req.Object))
-			}))
-			w.must()
-			got := w.thing()
-			if got.Status.Size != 7 || got.Status.Phase != "saved" || got.Spec.Size != 5 || got.Labels["by"] != "them" {
-				t.Errorf("got %+v", got)
-			}
-			w.is("Available", "True Because")
-		})
-	}
-}
 
 // To read it into another object shows the newest version, and an object that is gone is not there.
 func TestAStepThatReadsTheObjectElsewhere(t *testing.T) {
@@ -218,7 +42,7 @@ func TestAStepThatReadsTheObjectElsewhere(t *testing.T) {
 	}
 }
 
-// The client that a reconciler has kept from before writes past the request. The error says so.
+// The client that a reconciler has kept from before writes past the request. The remedy says so.
 func TestAStepThatWritesTheObjectPastTheRequest(t *testing.T) {
 	w := newWorld(t, newThing())
 	w.engine(doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
@@ -234,70 +58,17 @@ func TestAStepThatWritesTheObjectPastTheRequest(t *testing.T) {
 	}
 }
 
-// It also brings along the line that sets a condition.
-func TestConditionsThatAreSetOnTheObject(t *testing.T) {
-	set := func(kind string, status metav1.ConditionStatus) doFunc {
-		return does(func(_ context.Context, req *request) {
-			meta.SetStatusCondition(&req.Object.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: "Because", Message: "it is so"})
-		})
-	}
-	tests := []struct {
-		name        string
-		do          doFunc
-		kind, want  string
-		ready, fail string
-	}{
-		{"declared and healthy", set("Found", "True"), "Found", "True Because: it is so", "True Ready", ""},
-		{"declared and unhealthy", set("Found", "False"), "Found", "False Because: it is so", "False Because: Found: it is so", ""},
-		{"declared and unknown", set("Found", "Unknown"), "Found", "Unknown Because: it is so", "False Because: Found: it is so", ""},
-		{"of its own", set("Available", "True"), "Available", "True Because: it is so", "False NotReached: Found: not evaluated yet", ""},
-		{"computed", set("Ready", "True"), "Stalled", "True TerminalError", "False TerminalError", "Ready is set on the object"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, newThing())
-			w.engine(keeping("A", test.do, "Found"))
-			for range 2 {
-				_, err := w.reconcile()
-				if (err != nil) != (test.fail != "") || err != nil && !strings.Contains(err.Error(), test.fail) {
-					t.Errorf("got %v", err)
-				}
-			}
-			w.begins(test.kind, test.want)
-			w.begins(condition.Ready, test.ready)
-			w.takeWrites()
-			_, _ = w.reconcile()
-			w.wrote()
-		})
-	}
-}
-
-// A step that cancels a context of its own has failed like any other.
-func TestAContextThatAStepHasCanceled(t *testing.T) {
+// When the operator stops, a step that fails because of that does so silently.
+func TestAStepFailsSilentlyWhenTheOperatorStops(t *testing.T) {
 	w := newWorld(t, newThing())
-	w.engine(doing("A", func(ctx context.Context, _ *request) (ctrl.Result, error) {
-		ctx, cancel := context.WithCancel(ctx)
-		cancel()
-		return ctrl.Result{}, fmt.Errorf("asking the bank: %w", ctx.Err())
+	ctx, stop := context.WithCancel(t.Context())
+	e := w.engine(doing("A", func(ctx context.Context, _ *request) (ctrl.Result, error) {
+		stop()
+		return ctrl.Result{}, ctx.Err()
 	}))
-	if err := w.fails(); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	w.begins(condition.Ready, "False TemporaryError: A: asking the bank: context canceled")
-	if got := w.takeEvents(); len(got) != 1 {
-		t.Errorf("events: %v", got)
-	}
-	t.Run("when the operator stops it is silent", func(t *testing.T) {
-		w := newWorld(t, newThing())
-		ctx, stop := context.WithCancel(t.Context())
-		e := w.engine(doing("A", func(ctx context.Context, _ *request) (ctrl.Result, error) {
-			stop()
-			return ctrl.Result{}, ctx.Err()
-		}))
-		_, _ = e.Reconcile(ctx, thingRequest)
-		w.is(condition.Ready, "")
-		w.said()
-	})
+	_, _ = e.Reconcile(ctx, thingRequest)
+	w.is(condition.Ready, "")
+	w.said()
 }
 
 // What is read past the cache may change without an event, so that the object is never skipped.

@@ -5,7 +5,6 @@ package step_test
 
 import (
 	"context"
-	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,31 +19,6 @@ type selective struct{ step.Cleaner[*Thing] }
 
 func (selective) Cleans(req *request) bool {
 	return req.Object.Annotations["cleans"] != ""
-}
-
-// Only the objects for which a step has something to clean up get the finalizer; those that have it
-// are cleaned up.
-func TestSelectiveCleaner(t *testing.T) {
-	for _, cleans := range []bool{false, true} {
-		obj := newThing()
-		if cleans {
-			obj.Annotations = map[string]string{"cleans": "yes"}
-		}
-		w := newWorld(t, obj)
-		cleaned := 0
-		w.engine(selective{cleaning("A", passes, func(context.Context, *request) (ctrl.Result, error) {
-			cleaned++
-			return ctrl.Result{}, nil
-		})})
-		w.must()
-		w.must()
-		same(t, "has the finalizer", cleans, slices.Contains(w.thing().Finalizers, finalizer))
-		must(t, w.client.Delete(t.Context(), w.thing()))
-		w.must()
-		if w.thing() != nil || (cleaned == 1) != cleans {
-			t.Errorf("cleans: %t, cleaned up %d times, the object is there: %t", cleans, cleaned, w.thing() != nil)
-		}
-	}
 }
 
 // A kind of the core group has no standard finalizer. A step that may never clean up needs none.

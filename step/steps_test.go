@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -106,4 +107,47 @@ func keeping(name string, do doFunc, kinds ...string) step.Step[*Thing] {
 		k.declared = append(k.declared, condition.Declaration{Type: kind})
 	}
 	return k
+}
+
+func noAction(*request) ctrlkit.Action {
+	return ctrlkit.NewAction("nothing", func(context.Context) (ctrl.Result, error) { return ctrlkit.NoRequeue() })
+}
+
+func count(all []string, one string) int {
+	n := 0
+	for _, s := range all {
+		if s == one {
+			n++
+		}
+	}
+	return n
+}
+
+const claimedAnnotation = "test.example.com/id"
+
+// A claiming step claims an id, and cleans up.
+type claiming struct {
+	step.Cleaner[*Thing]
+	claim func(req *request) error
+}
+
+func (c claiming) Claim(_ context.Context, req *request) error { return c.claim(req) }
+
+var _ step.Claimer[*Thing] = claiming{}
+
+func claimID(id string) func(*request) error {
+	return func(req *request) error {
+		metav1.SetMetaDataAnnotation(&req.Object.ObjectMeta, claimedAnnotation, id)
+		return nil
+	}
+}
+
+// A gatekeeper leaves those objects alone whose annotation names another operator.
+type gatekeeper struct{ step.Cleaner[*Thing] }
+
+func (gatekeeper) Gate(obj *Thing) (reason, message string) {
+	if other := obj.Annotations["operator"]; other != "" && other != "us" {
+		return "AnotherOperator", "reconciled by " + other
+	}
+	return "", ""
 }

@@ -11,11 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp/cmpopts"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
@@ -85,35 +82,6 @@ func TestNoStatusStorm(t *testing.T) {
 	}
 }
 
-// That texts are held does not hide that something else is wrong now, or that the text is old.
-func TestHeldTexts(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t, newThing())
-		var err error
-		w.engine(doing("A", func(context.Context, *request) (ctrl.Result, error) { return ctrl.Result{}, err }))
-		ready := func(next error) string {
-			err = next
-			_, _ = w.reconcile()
-			return w.conditionOf(condition.Ready)
-		}
-		for _, step := range []struct {
-			after time.Duration
-			err   error
-			want  string
-		}{
-			{0, errFirst, "False TemporaryError: A: the first thing broke"},
-			{time.Second, errSecond, "False TemporaryError: A: the second thing broke"},
-			{time.Second, errThird, "False TemporaryError: A: the second thing broke"},
-			{10 * time.Minute, errThird, "False TemporaryError: A: the third thing broke"},
-			{time.Second, failure.Mark(errFirst, failure.WithReason("Quota")), "False Quota: A: the first thing broke"},
-			{time.Second, nil, "True Ready"},
-		} {
-			pass(step.after)
-			same(t, "", step.want, ready(step.err))
-		}
-	})
-}
-
 // What only a person can clear is written at once, so that clearing one failure shows the next, but
 // not without end.
 func TestHeldTextsOfTerminalFailures(t *testing.T) {
@@ -141,80 +109,5 @@ func TestHeldTextsOfTerminalFailures(t *testing.T) {
 		if !written() {
 			t.Errorf("later: %s", w.conditionOf(condition.Ready))
 		}
-	})
-}
-
-func TestOneEventPerTransition(t *testing.T) {
-	w := newWorld(t, newThing())
-	var do doFunc
-	w.engine(keeping("A", func(ctx context.Context, req *request) (ctrl.Result, error) { return do(ctx, req) }, "Found"))
-	unhealthy := func(severity condition.Severity, reason string) doFunc {
-		return does(func(_ context.Context, req *request) {
-			req.Conditions.MarkUnhealthy("Found", severity, reason, "there is no Secret")
-		})
-	}
-	healthy := does(func(_ context.Context, req *request) { req.Conditions.MarkHealthy("Found", "Found", "") })
-	for _, test := range []struct {
-		name string
-		do   doFunc
-		want []string
-	}{
-		{"it begins well", healthy, nil},
-		{"a condition becomes unhealthy", unhealthy(condition.SeverityWarning, "NotFound"), []string{"NotFound: there is no Secret"}},
-		{"it stays unhealthy", unhealthy(condition.SeverityWarning, "NotFound"), nil},
-		{"for another reason", unhealthy(condition.SeverityWarning, "Empty"), []string{"Empty: there is no Secret"}},
-		{"something worse besides", func(ctx context.Context, req *request) (ctrl.Result, error) {
-			_, _ = unhealthy(condition.SeverityWarning, "Empty")(ctx, req)
-			return ctrl.Result{}, forbiddenError()
-		}, []string{`Forbidden: A: things.test.example.com "a" is forbidden: no permission (and 1 more)`}},
-		{"what is worse is over", unhealthy(condition.SeverityWarning, "Empty"), nil},
-		{"it is on its way", unhealthy(condition.SeverityInfo, "Pending"), nil},
-		{"it becomes healthy", healthy, nil},
-		{"an error", func(ctx context.Context, req *request) (ctrl.Result, error) {
-			_, _ = healthy(ctx, req)
-			return ctrl.Result{}, errFirst
-		}, []string{"TemporaryError: A: the first thing broke"}},
-		{"the error stays", failsWith(errFirst), nil},
-		{"a wait is none", func(ctx context.Context, req *request) (ctrl.Result, error) {
-			_, _ = healthy(ctx, req)
-			return ctrlkit.WaitFor("the bucket")
-		}, nil},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			do = test.do
-			_, _ = w.reconcile()
-			same(t, "events", test.want, w.takeEvents(), cmpopts.EquateEmpty())
-		})
-	}
-}
-
-func TestNoEventForWhatWasNotWritten(t *testing.T) {
-	w := newWorld(t, newThing())
-	w.fault = failOn("patch status", conflictError())
-	w.engine(doing("A", failsWith(errFirst)))
-	w.fails()
-	w.said()
-	w.fault = nil
-	w.fails()
-	w.said("TemporaryError: A: the first thing broke")
-}
-
-// A new text that is due is written, also when the conditions are computed a second time because
-// something could not be saved. Of two failures of the same severity the first is reported.
-func TestANewTextBesideAFailureToSave(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t, newThing())
-		w.fault = failOn("patch Thing", errThird)
-		err := errFirst
-		w.engine(doing("A", func(_ context.Context, req *request) (ctrl.Result, error) {
-			metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "size", "7")
-			return ctrl.Result{}, err
-		}))
-		w.fails()
-		pass(11 * time.Minute)
-		err = errSecond
-		w.fails()
-		want := "False TemporaryError: A: the second thing broke"
-		w.is(condition.Ready, want)
 	})
 }

@@ -29,7 +29,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -223,25 +222,6 @@ func (w *world) fails() error {
 	return err
 }
 
-// conflicts reconciles, and wants a conflict: one that is no error for controller-runtime, but
-// requeued soon. It returns what the journal has of it.
-func (w *world) conflicts() error {
-	w.tb.Helper()
-	result, err := w.reconcile()
-	if err != nil || result.RequeueAfter <= 0 {
-		w.tb.Fatalf("got %v and error %v, want another look and no error", result, err)
-	}
-	finished := recorded[journal.Finished](w)
-	if len(finished) == 0 {
-		w.tb.Fatal("the journal does not say how it ended")
-	}
-	last := finished[len(finished)-1]
-	if last.Result != journal.ResultFailed || failure.Classify(last.Outcome.Err).Class != failure.ClassConflict {
-		w.tb.Fatalf("it ended with %q and %v, want a conflict", last.Result, last.Outcome.Err)
-	}
-	return last.Outcome.Err
-}
-
 // thing returns the Thing a as the server has it, nil if it has none.
 func (w *world) thing() *Thing {
 	w.tb.Helper()
@@ -338,21 +318,6 @@ func liveEngine(w *world, steps ...step.Step[*Thing]) *step.Engine[*Thing] {
 	options := w.options()
 	options.APIReader = w.liveReader()
 	return w.engineWith(options, steps...)
-}
-
-// requeues reconciles, and wants another reconcile after some time: no event would request it.
-func requeues(w *world) {
-	w.tb.Helper()
-	if got := w.must(); got.RequeueAfter <= 0 {
-		w.tb.Errorf("nothing would end the wait: %v", got)
-	}
-}
-
-func isGone(w *world) {
-	w.tb.Helper()
-	if obj := w.thing(); obj != nil {
-		w.tb.Errorf("the object is still there, with finalizers %v", obj.Finalizers)
-	}
 }
 
 // is checks a condition of the Thing a.

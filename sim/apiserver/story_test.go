@@ -20,7 +20,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver/rbac"
-	"github.com/ctrlkit/ctrlkit/sim/internal/golden"
+	"github.com/ctrlkit/ctrlkit/internal/golden"
 )
 
 // story plays requests to a server of its own. A line of it is one of
