@@ -126,6 +126,35 @@ func TestRetireRetriesConflicts(t *testing.T) {
 	})
 }
 
+// An object that was created again under the name of a listed one is another one: it is left alone.
+func TestRetireLeavesANewObjectOfTheName(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.must(w.server.Install(definitionOf("Project")))
+		w.create(newProject("a"))
+		r := w.register(w.removingProjects("one"))
+		w.start()
+		replaced := false
+		w.faulty(func(req *http.Request) error {
+			if req.Method == http.MethodPatch && !replaced {
+				replaced = true
+				old := newProject("a")
+				w.must(w.user.Get(w.ctx, key("a"), old))
+				old.Finalizers = nil
+				w.must(w.user.Update(w.ctx, old))
+				w.must(w.user.Delete(w.ctx, old))
+				restored := newProject("a")
+				restored.Finalizers = []string{"example.com/one"}
+				w.create(restored)
+			}
+			return nil
+		})
+		w.must(r.Retire(w.ctx))
+		if got := w.finalizers("a"); !replaced || got != "example.com/one" {
+			t.Errorf("replaced %v, and the new object has %q, want its own finalizer", replaced, got)
+		}
+	})
+}
+
 func TestRetireNamesWhatRemains(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.must(w.server.Install(definitionOf("Project")))
