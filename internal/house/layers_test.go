@@ -92,7 +92,7 @@ var layers = map[string]int{
 	"sim/oracle":                     0,
 	"sim/report":                     1,
 	"sim/internal/trace":             0,
-	"sim/internal/golden":            0,
+	"internal/golden":                0,
 	"sim/internal/schedule":          0,
 	"sim/internal/external":          0,
 	"sim/internal/cluster":           3,

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ctrlkit/ctrlkit/internal/golden"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/internal/golden"
 )
 
 // What is recorded of a write decides which faults can strike there.

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package golden compares what tests of the simulator make with files in their testdata.
+// Package golden compares what tests make with files in their testdata.
 package golden
 
 import (
