@@ -42,6 +42,8 @@ const (
 	ReasonCreationUnknown = "CreationUnknown"
 	ReasonWrongAnnotation = "WrongAnnotation"
 	ReasonUnpublished     = "Unpublished"
+	ReasonNeverSeen       = "NeverSeen"    // of an event: a resource is created again that the system has never shown
+	ReasonLeft            = "ResourceLeft" // of an event: a deletion has left a resource that is not the object's own
 )
 
 func declarations() []condition.Declaration {
@@ -156,12 +158,6 @@ func unknownCreation(r record) error {
 	return remediable(failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonCreationUnknown)),
 		"look in the external system for a resource that was created for the object. If there is one, set the annotation "+IDAnnotation+
 			" to its id; if there is none, set the annotation "+IntentAnnotation+" to "+nothing)
-}
-
-// foreign is the failure of an object whose name another resource has.
-func foreign(id, why string) error {
-	err := failure.Mark(fmt.Errorf("the resource %q is not ours: %s", id, why), failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonForeign))
-	return remediable(err, fmt.Sprintf("choose another name, or have the object adopt the resource: set the annotation %s to %q", IDAnnotation, id))
 }
 
 // broken is the failure of a resource that the system says has failed.

@@ -79,7 +79,11 @@ func TestConditionsByState(t *testing.T) {
 		onDesk(t, tt.name, byName(), func(t *testing.T, d *siloDesk) {
 			d.settle()
 			d.annotate("policy.ctrlkit.dev/allow", "observe,create,delete")
-			d.store.seen = func(o *external.Observation) { *o = tt.seen }
+			d.store.seen = func(o *external.Observation) {
+				owner := o.Owner
+				*o = tt.seen
+				o.Owner = owner
+			}
 			_, _ = d.reconcile()
 			if diff := cmp.Diff(tt.want, d.line()); diff != "" {
 				t.Error(diff)

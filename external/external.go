@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,6 +86,7 @@ type external[T client.Object] struct {
 	options   Options[T]
 	calls     *calls[T]
 	memory    *memory
+	marks     atomic.Bool // the system has shown the owner of a resource
 	session   step.Key[*session[T]]
 }
 
@@ -159,7 +161,7 @@ func (e *external[T]) Claim(ctx context.Context, req *step.Request[T]) error {
 			return err
 		}
 	}
-	return s.intend()
+	return s.intend(ctx)
 }
 
 // Claimed implements [lifecycle.Claimer]. Annotations that are not there show nothing, because

@@ -18,11 +18,16 @@ import (
 // eachIdentity runs a test for each class but some, in a bubble.
 func eachIdentity(t *testing.T, test func(t *testing.T, d *siloDesk), except ...string) {
 	t.Helper()
-	for name, identity := range siloIdentities {
-		if slices.Contains(except, name) {
-			continue
+	eachIdentityOf(t, "", test, except...)
+}
+
+// eachIdentityOf does that for a case of a table.
+func eachIdentityOf(t *testing.T, name string, test func(t *testing.T, d *siloDesk), except ...string) {
+	t.Helper()
+	for class, identity := range siloIdentities {
+		if !slices.Contains(except, class) {
+			onDesk(t, name+class, identity, test)
 		}
-		onDesk(t, name, identity, test)
 	}
 }
 

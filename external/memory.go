@@ -26,6 +26,7 @@ type memory struct {
 type attempt struct {
 	record record    // with which Create was called, or that another process has begun
 	id     string    // of the resource; empty if it is not known
+	seen   bool      // the resource was observed
 	open   bool      // a call may have created the resource, and has not returned its id
 	last   time.Time // when Create has returned, or the record of another process was first seen
 	refusal
@@ -68,8 +69,8 @@ func (m *memory) see(uid types.UID, id string, r record) {
 		case !r.at.IsZero() && r.at.Before(a.record.at):
 		case id != "":
 			a.id, a.record, a.open = id, r, false
-		case r.step == begun && a.record.String() != r.String():
-			*a = attempt{record: r, open: r.process != m.process, last: time.Now(), refusal: a.refusal}
+		case r.step == begun && !a.record.same(r):
+			*a = attempt{record: r, seen: a.seen, open: r.process != m.process, last: time.Now(), refusal: a.refusal}
 		}
 	})
 }
@@ -85,8 +86,8 @@ func (m *memory) last(uid types.UID) record {
 func (m *memory) called(uid types.UID, generation int64, r record) (ended func(id string, err error)) {
 	before := false
 	m.change(uid, func(a *attempt) {
-		if a.record.String() != r.String() {
-			*a = attempt{record: r, refusal: a.refusal}
+		if !a.record.same(r) {
+			*a = attempt{record: r, seen: a.seen, refusal: a.refusal}
 		}
 		before, a.open = a.open, true // also after a panic
 	})
@@ -110,7 +111,7 @@ func (m *memory) of(uid types.UID, r record) (a attempt, maybe bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	a, ok := m.all[uid]
-	if ok && a.record.String() == r.String() {
+	if ok && a.record.same(r) {
 		return a, a.open || a.id != ""
 	}
 	return attempt{refusal: a.refusal}, r.process != m.process
@@ -126,7 +127,7 @@ func (m *memory) restore(uid types.UID) (id string, r record, ok bool) {
 	case a.record.step == created:
 		return a.id, a.record, true
 	}
-	return a.id, record{step: created, at: a.last, token: a.record.token}, true
+	return a.id, record{step: created, at: a.last, token: a.record.token, uid: a.record.uid}, true
 }
 
 // forget drops what is known of an object.

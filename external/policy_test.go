@@ -94,6 +94,7 @@ func TestLateInitialization(t *testing.T) {
 
 func TestResourceOfNameIsNotTakenOver(t *testing.T) {
 	for name, owner := range map[string]string{"of no object": "", "of another object": "another-uid"} {
+		remedy := map[string]string{"": external.IDAnnotation, "another-uid": external.AdoptFromAnnotation + " to another-uid"}[owner]
 		onDesk(t, name, external.ByName(func(*Silo) (string, error) { return "logs", nil }), func(t *testing.T, d *siloDesk) {
 			d.store.all["logs"] = &stored{id: "logs", owner: owner, size: "huge"}
 			d.fails()
@@ -102,7 +103,7 @@ func TestResourceOfNameIsNotTakenOver(t *testing.T) {
 				t.Errorf("it is claimed: %v", obj.ObjectMeta)
 			}
 			d.expect("Ready", "False BelongsToAnother: ")
-			if got := d.conditions()["Stalled"]; !strings.Contains(got, external.IDAnnotation) {
+			if got := d.conditions()["Stalled"]; !strings.Contains(got, remedy) {
 				t.Errorf("Stalled does not name the remedy: %s", got)
 			}
 			d.delete()

@@ -6,6 +6,7 @@ package external
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,8 +15,9 @@ import (
 
 // A record is what is known of the creation of a resource, as IntentAnnotation has it:
 //
-//	begun 2026-11-22T10:00:00Z by 6f1c... token 8d2e...-2
-//	created 2026-11-22T10:00:00Z
+//	begun 2026-11-22T10:00:00Z by 6f1c... token 8d2e...-2 for 8d2e...
+//	created 2026-11-22T10:00:00Z for 8d2e... of 0a1b2c3d owner stored
+//	created 2026-11-22T10:00:00Z for 8d2e... of 0a1b2c3d from 77aa...
 //	refused 2026-11-22T10:00:00Z
 //	none
 type record struct {
@@ -23,6 +25,11 @@ type record struct {
 	at      time.Time
 	process string // that has begun it
 	token   string
+	uid     string // of the object for which it was written; empty in one of a former version
+	of      string // the fingerprint of the id; empty if that was not known
+	from    string // the owner from which the resource was adopted, as long as the system has that one
+	unseen  int    // creations before this one, in a row, that were never seen
+	marked  bool   // the system has shown our UID as the owner
 }
 
 const (
@@ -59,6 +66,22 @@ func recordOf(obj metav1.Object) (record, error) {
 			r.process = value
 		case "token":
 			r.token = value
+		case "for":
+			r.uid = value
+		case "of":
+			r.of = value
+		case "from":
+			r.from = value
+		case "unseen":
+			n, err := strconv.Atoi(value)
+			if err != nil || n <= 0 || strconv.Itoa(n) != value {
+				return record{}, badRecord(text)
+			}
+			r.unseen = n
+		case "owner":
+			if r.marked = value == "stored"; !r.marked {
+				return record{}, badRecord(text)
+			}
 		default:
 			return record{}, badRecord(text)
 		}
@@ -82,10 +105,23 @@ func (r record) String() string {
 	if r.process != "" {
 		text += " by " + r.process
 	}
-	if r.token != "" {
-		text += " token " + r.token
+	for _, word := range [][2]string{{"token", r.token}, {"for", r.uid}, {"of", r.of}, {"from", r.from}} {
+		if word[1] != "" {
+			text += " " + word[0] + " " + word[1]
+		}
+	}
+	if r.unseen > 0 {
+		text += fmt.Sprintf(" unseen %d", r.unseen)
+	}
+	if r.marked {
+		text += " owner stored"
 	}
 	return text
+}
+
+// same reports whether two records are of the same creation.
+func (r record) same(other record) bool {
+	return r.step == other.step && r.at.Unix() == other.at.Unix() && r.process == other.process && r.token == other.token
 }
 
 // lost reports whether the record is one that the annotations should have, and do not.

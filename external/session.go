@@ -11,6 +11,7 @@ import (
 	"io"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -116,7 +117,7 @@ func (s *session[T]) findByTag(ctx context.Context) error {
 		return err
 	})
 	if err == nil && s.id != "" {
-		s.record = record{step: created, at: time.Now()} // or not much earlier
+		s.record = record{step: created, at: time.Now(), uid: OwnerOf(s.req.Object)} // or not much earlier
 	}
 	return err
 }
@@ -131,16 +132,33 @@ func (s *session[T]) observe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if seen.State != Absent {
+		s.memory.change(s.req.Object.GetUID(), func(a *attempt) { a.seen = true })
+	}
 	if s.seen = seen; seen.State <= 0 || int(seen.State) >= len(stateNames) {
 		return failure.Mark(fmt.Errorf("observe of %T has returned no state: this is a bug in the operator", s.client), failure.WithClass(failure.ClassTerminal))
 	}
 	return nil
 }
 
-// recent reports whether the resource was created so recently that the system may not show it.
+// recent reports whether the resource was created so recently that the system may not show it. One
+// that was never seen is given more time, and the more, the more creations were not seen one after
+// the other: reads of the system may lag more than anybody knew.
 func (s *session[T]) recent() bool {
-	return s.record.step == created && age(s.record.at) < s.options.Visible
+	if s.record.step != created {
+		return false
+	}
+	atMost := s.options.Visible
+	if !s.memory.get(s.req.Object.GetUID()).seen {
+		atMost = min(max(atMost, unseen)<<min(s.record.unseen, 16), max(atMost, longestUnseen))
+	}
+	return age(s.record.at) < atMost
 }
+
+const (
+	unseen        = time.Minute // how long a resource is waited for that was never seen
+	longestUnseen = 6 * time.Hour
+)
 
 // age returns how long ago something was recorded, at least: records have no fractions of a
 // second.
@@ -148,7 +166,7 @@ func age(at time.Time) time.Duration { return time.Since(at) - time.Second }
 
 // intend changes the annotations of the object as its resource requires. They are written before
 // anything is created.
-func (s *session[T]) intend() error {
+func (s *session[T]) intend(ctx context.Context) error {
 	obj, class := s.req.Object, s.options.Identity.class
 	known := IDOf(obj) != ""
 	if class != className && !known && s.id != "" { // it was found, or its annotations are gone
@@ -157,15 +175,10 @@ func (s *session[T]) intend() error {
 		known = true
 	}
 	if s.seen.exists() {
-		if !known || s.record.step == begun {
-			if err := s.checkOwner(known); err != nil {
-				return err
-			}
-		}
-		if !known {
-			annotate(obj, IDAnnotation, s.id)
-		}
-		return nil
+		return s.claim(ctx, known)
+	}
+	if gaveTo(obj) != "" {
+		return s.givenAway()
 	}
 	if !lifecycle.PolicyOf(s.req).Allows(policy.VerbCreate) {
 		if !known && s.record.step != begun {
@@ -186,7 +199,11 @@ func (s *session[T]) intend() error {
 		return nil
 	case s.recent():
 		return nil // it will be seen
-	case known: // another client has deleted it
+	case known: // another client has deleted it, or it was never seen
+		if s.countUnseen(); s.record.unseen > 1 {
+			s.req.Event(corev1.EventTypeWarning, ReasonNeverSeen, "Create", "The resource %s, created %s ago, was never seen, and neither were %d before it: another one is created. If reads of the system lag, raise Options.Visible of the operator",
+				s.id, age(s.record.at).Round(time.Second), s.record.unseen-1)
+		}
 		annotate(obj, IDAnnotation, "")
 		s.id, s.gone = "", s.id
 	case s.record.step == begun:
@@ -201,7 +218,7 @@ func (s *session[T]) intend() error {
 	if class == classToken && s.record.step == "" && s.req.HasFinalizer() {
 		// The token is known without being written, and the deletion of the object looks for what
 		// was created with it: see mayBeLost.
-		s.record = record{step: begun, at: time.Now(), process: s.memory.process, token: token}
+		s.record = record{step: begun, at: time.Now(), process: s.memory.process, token: token, uid: OwnerOf(obj)}
 		return nil
 	}
 	s.begin(token)
@@ -210,7 +227,10 @@ func (s *session[T]) intend() error {
 
 // begin records the intent to create a resource.
 func (s *session[T]) begin(token string) {
-	s.record = record{step: begun, at: time.Now(), process: s.memory.process}
+	s.record = record{step: begun, at: time.Now(), process: s.memory.process, uid: OwnerOf(s.req.Object), marked: s.marks.Load(), unseen: s.record.unseen}
+	if s.options.Identity.class == className {
+		s.record.of = fingerprint(s.id)
+	}
 	if s.options.Identity.class == classToken {
 		s.record.token = token
 	}
@@ -221,8 +241,16 @@ func (s *session[T]) begin(token string) {
 
 // setCreated records that the resource was created.
 func (s *session[T]) setCreated() {
-	s.record = record{step: created, at: time.Now(), token: s.record.token}
+	s.record = record{step: created, at: time.Now(), token: s.record.token, uid: OwnerOf(s.req.Object), of: fingerprint(s.id), unseen: s.record.unseen}
 	setRecord(s.req.Object, s.record)
+}
+
+// countUnseen counts the resource as one that was never seen, if it was not.
+func (s *session[T]) countUnseen() {
+	if s.record.unseen++; s.memory.get(s.req.Object.GetUID()).seen {
+		s.record.unseen = 0
+	}
+	s.memory.change(s.req.Object.GetUID(), func(a *attempt) { a.seen = false })
 }
 
 // resume decides what becomes of a creation that was begun, and whose id is not known. It reports
@@ -239,19 +267,6 @@ func (s *session[T]) resume() (again bool, err error) {
 	}
 	_, err = ctrlkit.PollFor("a resource to be found whose creation was begun at "+s.record.at.UTC().Format(time.RFC3339), s.options.Busy)
 	return false, err
-}
-
-// checkOwner returns an error if a resource that exists belongs to another object. Known says that
-// its id is recorded.
-func (s *session[T]) checkOwner(known bool) error {
-	own := OwnerOf(s.req.Object)
-	switch {
-	case s.seen.Owner == own || known && s.seen.Owner == "" || s.options.Identity.class != className:
-		return nil
-	case s.seen.Owner == "":
-		return foreign(s.id, "it exists, and was not created for this object")
-	}
-	return foreign(s.id, fmt.Sprintf("it belongs to the object with the UID %s", s.seen.Owner))
 }
 
 // reconcile does what the observation requires.
@@ -293,7 +308,7 @@ func (s *session[T]) create(ctx context.Context) error {
 	switch {
 	case err != nil && IsRefused(err) && minted:
 		if _, maybe := s.memory.of(obj.GetUID(), s.record); !maybe {
-			setRecord(obj, record{step: refused, at: time.Now(), token: s.record.token})
+			setRecord(obj, record{step: refused, at: time.Now(), token: s.record.token, uid: s.record.uid})
 		}
 		return err
 	case err != nil:
@@ -306,7 +321,10 @@ func (s *session[T]) create(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.observe(ctx)
+	if err := s.observe(ctx); err != nil {
+		return err
+	}
+	return s.checkOwner()
 }
 
 // createNext creates a resource with a token that no resource had yet.
@@ -348,7 +366,10 @@ func (s *session[T]) update(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.observe(ctx)
+	if err := s.observe(ctx); err != nil {
+		return err
+	}
+	return s.checkOwner()
 }
 
 // settle marks the conditions, publishes what the object's users need, and returns when the
@@ -388,8 +409,8 @@ func (s *session[T]) delete(ctx context.Context) (ctrl.Result, error) {
 			return ctrl.Result{}, err
 		}
 	}
-	if s.seen.exists() && s.checkOwner(IDOf(s.req.Object) != "") != nil {
-		return ctrlkit.NoRequeue() // it is another one of the name
+	if s.seen.exists() && !s.mayDelete() {
+		return ctrlkit.NoRequeue()
 	}
 	if !s.seen.exists() && s.options.Identity.class == className {
 		return ctrlkit.RequeueIfError(s.awaitCreation(max(s.calls.Deadline, s.options.Visible)))

@@ -106,11 +106,16 @@ func newSiloDesk(t *testing.T, identity external.Identity[*Silo]) *siloDesk {
 		Lifecycle: lifecycle.Options{Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored}},
 	}
 	d.restart()
-	d.must(d.client.Create(t.Context(), &Silo{
-		ObjectMeta: metav1.ObjectMeta{Namespace: siloKey.Namespace, Name: siloKey.Name},
-		Spec:       SiloSpec{Size: "small", Region: "north"},
-	}))
+	d.another(siloKey.Name)
 	return d
+}
+
+// another returns another Silo.
+func (d *siloDesk) another(name string) *Silo {
+	d.t.Helper()
+	obj := &Silo{ObjectMeta: metav1.ObjectMeta{Namespace: siloKey.Namespace, Name: name}, Spec: SiloSpec{Size: "small", Region: "north"}}
+	d.must(d.client.Create(d.t.Context(), obj))
+	return obj
 }
 
 // inDesk runs a test with a desk, in virtual time.

@@ -27,6 +27,8 @@ type store struct {
 	seen func(o *external.Observation)
 	// lag is how long a silo is not shown after its creation.
 	lag time.Duration
+	// ownerless has no owners stored, keepsOwner has them never changed.
+	ownerless, keepsOwner bool
 	// tokens are remembered for ever, with the ids of what they have created, if it is not nil.
 	tokens map[string]string
 }
@@ -126,7 +128,7 @@ func (c storeClient) Create(_ context.Context, obj *Silo, by external.Creation) 
 	if c.tokens != nil {
 		c.tokens[by.Token] = id
 	}
-	c.all[id] = &stored{id: id, token: by.Token, tag: by.Tag, owner: external.OwnerOf(obj), size: obj.Spec.Size, made: time.Now()}
+	c.all[id] = &stored{id: id, token: by.Token, tag: by.Tag, owner: c.ownerOf(obj), size: obj.Spec.Size, made: time.Now()}
 	return id, nil
 }
 
@@ -135,7 +137,18 @@ func (c storeClient) Update(_ context.Context, obj *Silo, id string) error {
 		return err
 	}
 	c.all[id].size = obj.Spec.Size
+	if !c.keepsOwner {
+		c.all[id].owner = c.ownerOf(obj)
+	}
 	return nil
+}
+
+// ownerOf returns what is stored as the owner.
+func (s *store) ownerOf(obj *Silo) string {
+	if s.ownerless {
+		return ""
+	}
+	return external.OwnerOf(obj)
 }
 
 func (c storeClient) Delete(_ context.Context, _ *Silo, id string) error {

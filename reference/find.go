@@ -12,12 +12,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/references"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -78,7 +77,7 @@ func (r *Reference[T, R]) lookUp(ctx context.Context, req *step.Request[T], targ
 // selected returns the object that labels select.
 func (r *Reference[T, R]) selected(ctx context.Context, req *step.Request[T], target Target) (R, problem, error) {
 	var none R
-	all, err := listed(ctx, req.Client, newObject[R](), client.InNamespace(target.Namespace), client.MatchingLabels(target.Labels))
+	all, err := references.List(ctx, req.Client, newObject[R](), client.InNamespace(target.Namespace), client.MatchingLabels(target.Labels))
 	kind := kindOf(req.Client, newObject[R]())
 	what := kind + " with the labels " + labels.FormatLabels(target.Labels)
 	if target.Namespace != "" {
@@ -135,42 +134,4 @@ func (r *Reference[T, R]) choose(req *step.Request[T], candidates []R, what stri
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return none, r.problem(req, "NotReady", "waiting for a "+text, "a "+text), nil
-}
-
-// listed lists objects of the kind of one.
-func listed(ctx context.Context, c client.Client, of client.Object, options ...client.ListOption) ([]client.Object, error) {
-	gvk, err := c.GroupVersionKindFor(of)
-	if err != nil {
-		return nil, err
-	}
-	empty, err := c.Scheme().New(listKind(gvk))
-	if err != nil {
-		return nil, err
-	}
-	list, ok := empty.(client.ObjectList)
-	if !ok {
-		return nil, fmt.Errorf("%T is no list", empty)
-	}
-	if err := c.List(ctx, list, options...); err != nil {
-		return nil, err
-	}
-	return itemsOf(list)
-}
-
-// listKind returns the kind of the lists of a kind.
-func listKind(kind schema.GroupVersionKind) schema.GroupVersionKind {
-	return kind.GroupVersion().WithKind(kind.Kind + "List")
-}
-
-func itemsOf(list client.ObjectList) ([]client.Object, error) {
-	var all []client.Object
-	err := meta.EachListItem(list, func(item runtime.Object) error {
-		obj, ok := item.(client.Object)
-		if !ok {
-			return fmt.Errorf("%T is no object", item)
-		}
-		all = append(all, obj)
-		return nil
-	})
-	return all, err
 }

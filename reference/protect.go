@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/internal/references"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -140,7 +140,7 @@ type lister func(ctx context.Context, of client.Object, options ...client.ListOp
 // cached lists from the cache.
 func cached[R client.Object](req *step.Request[R]) lister {
 	return func(ctx context.Context, of client.Object, options ...client.ListOption) ([]client.Object, error) {
-		return listed(ctx, req.Client, of, options...)
+		return references.List(ctx, req.Client, of, options...)
 	}
 }
 
@@ -151,16 +151,7 @@ func live[R client.Object](req *step.Request[R]) lister {
 		if req.APIReader == nil {
 			return nil, nil
 		}
-		gvk, err := req.Client.GroupVersionKindFor(of)
-		if err != nil {
-			return nil, err
-		}
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(listKind(gvk))
-		if err := req.APIReader.List(ctx, list, options...); err != nil {
-			return nil, err
-		}
-		return itemsOf(list)
+		return references.ListMetadata(ctx, req.APIReader, req.Client, of, options...)
 	}
 }
 

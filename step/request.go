@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,8 +60,9 @@ type Request[T client.Object] struct {
 	record   *track.Record
 	journal  *journal.Run // nil without an observer
 	table    *failure.Table
-	owner    string  // the field owner of what is applied
-	places   *places // of steps that run at the same time; nil if none do
+	recorder events.EventRecorder // nil without one
+	owner    string               // the field owner of what is applied
+	places   *places              // of steps that run at the same time; nil if none do
 
 	finalizer  string
 	claimsOnly bool                        // the finalizer is there for one Claimer
@@ -112,6 +114,15 @@ func (r *Request[T]) Snapshot() T {
 		r.snapshot, r.taken = r.Object.DeepCopyObject().(T), true //nolint:errcheck // a copy has the type
 	}
 	return r.snapshot
+}
+
+// Event records a Kubernetes event about the object, with the recorder of the engine: without one it
+// does nothing. EventType is corev1.EventTypeNormal or corev1.EventTypeWarning, action is what was
+// done, such as "Delete". Equal events are counted, and too many are dropped, as client-go does.
+func (r *Request[T]) Event(eventType, reason, action, format string, args ...any) {
+	if r.recorder != nil {
+		r.recorder.Eventf(r.Object, nil, eventType, reason, action, format, args...)
+	}
 }
 
 // Failure returns what has failed in Do or Cleanup, without waits. It is for [PostStep].

@@ -1,0 +1,233 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package external_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/external"
+)
+
+// The scenes of docs/ownership.md for external resources. In each the resource "x" is there, and the
+// Silo "logs" gets its id, by hand, unless the scene says otherwise. Then it is reconciled, and deleted.
+var ownership = []struct {
+	name string
+	// in are the systems: those that store owners, that store none, and that never change a stored
+	// one.
+	in string
+	// prepare makes the scene, and returns what checks that nothing of others has changed.
+	prepare func(d *siloDesk) (check func())
+	// want is what becomes of the resource: "adopted" or "refused", and, when the object is deleted,
+	// "deleted" or "left".
+	want string
+	// says is in the condition of a refusal.
+	says string
+}{
+	{"nobody's", "stored, ownerless, kept", func(d *siloDesk) func() { d.theirs(""); return d.names("x") }, "adopted, deleted", ""},
+	{"of a living object", "stored, ownerless, kept", func(d *siloDesk) func() { return d.living("") }, "refused, left", "belongs to default/giver; choose another name or id"},
+	{"of a living object, whose UID is named", "stored, ownerless, kept", func(d *siloDesk) func() {
+		check := d.living("")
+		d.annotate(external.AdoptFromAnnotation, string(d.giver().UID))
+		return check
+	}, "refused, left", "belongs to default/giver; choose another name or id"},
+	{"of a living object that gives it to another one", "stored, ownerless, kept", func(d *siloDesk) func() { return d.living("a-third") }, "refused, left", "belongs to default/giver"},
+	{"given by a living object", "stored, ownerless, kept", func(d *siloDesk) func() { return d.living(string(d.get().UID)) }, "adopted, deleted", ""},
+	{"of an object that is not there", "stored, kept", func(d *siloDesk) func() { d.theirs("gone"); return d.names("x") }, "refused, left", external.AdoptFromAnnotation + " to gone"},
+	{"of an object that is not there, as the remedy says", "stored, kept", func(d *siloDesk) func() {
+		d.theirs("gone")
+		d.annotate(external.AdoptFromAnnotation, "gone")
+		return d.names("x")
+	}, "adopted, deleted", ""},
+	{"of an object that is not there, and another UID is named", "stored, kept", func(d *siloDesk) func() {
+		d.theirs("gone")
+		d.annotate(external.AdoptFromAnnotation, "other")
+		return d.names("x")
+	}, "refused, left", external.AdoptFromAnnotation + " to gone"},
+	{"of the same object before it was restored", "stored, ownerless, kept", func(d *siloDesk) func() { return d.restored("") }, "refused, left", external.AdoptFromAnnotation + " to former"},
+	{"of the same object before it was restored, as the remedy says", "stored, ownerless, kept", func(d *siloDesk) func() {
+		return d.restored(external.FormerOwner)
+	}, "adopted, deleted", ""},
+	{"of the object whose manifest was copied", "stored, ownerless, kept", func(d *siloDesk) func() {
+		check := d.living("")
+		d.change(func(obj *Silo) { obj.Annotations = d.giver().Annotations })
+		return check
+	}, "refused, left", "belongs to default/giver"},
+	{"of the object whose manifest was copied, with the word for restored ones", "stored, ownerless, kept", func(d *siloDesk) func() {
+		check := d.living("")
+		d.change(func(obj *Silo) { obj.Annotations = d.giver().Annotations })
+		d.annotate(external.AdoptFromAnnotation, external.FormerOwner)
+		return check
+	}, "refused, left", "belongs to default/giver"},
+	{"of a living object, whose id takes the place of that of the own resource", "stored, ownerless, kept", func(d *siloDesk) func() {
+		d.settle()
+		return d.living("")
+	}, "refused, left", "belongs to default/giver"},
+}
+
+// theirs puts the resource "x" into the system.
+func (d *siloDesk) theirs(owner string) {
+	d.store.all["x"] = &stored{id: "x", owner: owner, size: "huge"}
+}
+
+// names has the Silo name a resource.
+func (d *siloDesk) names(id string) func() {
+	d.annotate(external.IDAnnotation, id)
+	return func() {}
+}
+
+// giver returns the Silo that owns the resource which is given.
+func (d *siloDesk) giver() *Silo {
+	obj := &Silo{}
+	d.must(d.client.Get(d.t.Context(), client.ObjectKey{Namespace: "default", Name: "giver"}, obj))
+	return obj
+}
+
+// living has another Silo, and has the first one name the resource of that one. To is to whom it gives
+// its resource. Whatever happens, that Silo lives on, and leaves what it has given.
+func (d *siloDesk) living(to string) (check func()) {
+	d.t.Helper()
+	giver := d.another("giver")
+	reconcile := func() {
+		for range 4 {
+			_, err := d.reconcileOne(client.ObjectKeyFromObject(giver))
+			d.must(err)
+		}
+	}
+	reconcile()
+	id := external.IDOf(d.giver())
+	if to != "" {
+		obj := d.giver()
+		obj.Annotations[external.GiveToAnnotation] = to
+		d.must(d.client.Update(d.t.Context(), obj))
+	}
+	d.names(id)
+	d.store.all["x"] = d.store.all[id]
+	size, owner, given := d.store.all[id].size, d.store.all[id].owner, to == string(d.get().UID)
+	return func() {
+		d.t.Helper()
+		reconcile()
+		switch is := d.store.all[id]; {
+		case given && is != nil:
+			d.t.Errorf("the giver has made it again: %v", is)
+		case !given && (is == nil || is.size != size || is.owner != owner):
+			d.t.Errorf("the resource of another object is %v", is)
+		}
+		d.must(d.client.Delete(d.t.Context(), d.giver()))
+		_, err := d.reconcileOne(client.ObjectKeyFromObject(giver))
+		d.must(err)
+		if d.store.all[id] != nil && to == "" {
+			d.t.Error("the owner can't delete its resource any more")
+		}
+	}
+}
+
+// restored replaces the Silo, which has a resource, by one with the same manifest.
+func (d *siloDesk) restored(word string) (check func()) {
+	d.t.Helper()
+	d.settle()
+	before := d.get()
+	d.change(func(obj *Silo) { obj.Finalizers = nil }) // as if the cluster were lost
+	d.must(d.client.Delete(d.t.Context(), d.get()))
+	d.restart()
+	after := d.another(siloKey.Name)
+	d.change(func(obj *Silo) { obj.Annotations = before.Annotations })
+	if word != "" {
+		d.annotate(external.AdoptFromAnnotation, word)
+	}
+	if after.UID == before.UID {
+		d.t.Fatal("the same UID")
+	}
+	d.store.all["x"] = d.store.all[external.IDOf(before)]
+	return func() {}
+}
+
+func TestOwnership(t *testing.T) {
+	for _, tt := range ownership {
+		for _, system := range strings.Split(tt.in, ", ") {
+			eachIdentityOf(t, tt.name+", "+system+", ", func(t *testing.T, d *siloDesk) {
+				d.store.ownerless, d.store.keepsOwner = system == "ownerless", system == "kept"
+				check := tt.prepare(d)
+				id := external.IDOf(d.get())
+				got := "adopted"
+				for range 4 {
+					_, err := d.reconcile()
+					if err == nil {
+						continue
+					}
+					if got = "refused"; !strings.Contains(err.Error(), tt.says) {
+						t.Errorf("the error is %q, want %q", err, tt.says)
+					}
+					d.expect("Ready", "False BelongsToAnother")
+				}
+				if is := d.store.all[id]; got == "adopted" && (is == nil || is.size != "small" || system == "stored" && is.owner != string(d.get().UID)) {
+					t.Errorf("what was adopted is %v", is)
+				}
+				time.Sleep(time.Hour)
+				d.delete()
+				d.wait()
+				if d.get() != nil {
+					t.Error("the object stays")
+				}
+				if d.store.all[id] == nil {
+					got += ", deleted"
+				} else {
+					got += ", left"
+				}
+				if got != tt.want {
+					t.Errorf("the resource is %s, want %s", got, tt.want)
+				}
+				check()
+			})
+		}
+	}
+}
+
+// A resource of a name that clients choose may be another one than that which was created.
+func TestReplacedByAStranger(t *testing.T) {
+	for _, adopt := range []bool{false, true} {
+		onDesk(t, fmt.Sprintf("adopt %t", adopt), byName(), func(t *testing.T, d *siloDesk) {
+			d.settle()
+			id := external.IDOf(d.get())
+			d.store.all[id] = &stored{id: id, size: "huge"}
+			d.restart()
+			d.fails()
+			d.expect("Ready", "False BelongsToAnother: ")
+			if d.store.all[id].size != "huge" {
+				t.Error("it is changed")
+			}
+			if adopt {
+				d.annotate(external.AdoptFromAnnotation, external.NoOwner)
+				d.settle()
+				d.expect("Ready", "True")
+			}
+			d.delete()
+			d.settle()
+			if left := d.store.all[id] != nil; left == adopt || d.get() != nil {
+				t.Errorf("it is left: %t", left)
+			}
+			if events := d.events(); slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, external.ReasonLeft) }) == adopt {
+				t.Errorf("events %q", events)
+			}
+		})
+	}
+}
+
+// events returns the events since it was called last.
+func (d *siloDesk) events() []string {
+	var all []string
+	for {
+		select {
+		case e := <-d.recorder.Events:
+			all = append(all, e)
+		default:
+			return all
+		}
+	}
+}
