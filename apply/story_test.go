@@ -22,24 +22,27 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/golden"
 )
 
-// The stories in testdata show what a set keeps. After "settle" a line shows the objects, each with
-// its content and the number of its incarnation, and another one the condition.
-func TestStories(t *testing.T) {
-	for _, file := range []string{"once.story", "ready.story", "kept.story"} {
-		t.Run(file, func(t *testing.T) {
-			golden.Stories(t, file, func(story []string) []string {
-				s := &setStory{known: make(map[string][]types.UID)}
-				options := []apply.SetOption{apply.Owns(&corev1.ConfigMap{}, &batchv1.Job{}, &appsv1.Deployment{}, &corev1.Service{}), apply.Tracks(&corev1.ConfigMap{})}
-				for _, line := range story {
-					if limit, ok := strings.CutPrefix(line, "limit "); ok {
-						options = append(options, apply.PruneLimit(s.number(limit)))
-					}
-				}
-				s.operator, s.owner = testOperator(t, s.build, options...)
-				return golden.Play(story, s.do)
-			})
-		})
-	}
+func TestOnceStories(t *testing.T) { playStories(t, "once.story") }
+
+func TestReadyStories(t *testing.T) { playStories(t, "ready.story") }
+
+func TestKeptStories(t *testing.T) { playStories(t, "kept.story") }
+
+// playStories plays the stories of a file in testdata: what a set keeps. After "settle" a line shows
+// the objects, each with its content and the number of its incarnation, and another the condition.
+func playStories(t *testing.T, file string) {
+	t.Helper()
+	golden.Stories(t, file, func(story []string) []string {
+		s := &setStory{known: make(map[string][]types.UID)}
+		options := []apply.SetOption{apply.Owns(&corev1.ConfigMap{}, &batchv1.Job{}, &appsv1.Deployment{}, &corev1.Service{}), apply.Tracks(&corev1.ConfigMap{})}
+		for _, line := range story {
+			if limit, ok := strings.CutPrefix(line, "limit "); ok {
+				options = append(options, apply.PruneLimit(s.number(limit)))
+			}
+		}
+		s.operator, s.owner = testOperator(t, s.build, options...)
+		return golden.Play(story, s.do)
+	})
 }
 
 // A setStory is a set, and what it wants.

@@ -20,26 +20,31 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/golden"
 )
 
-// The stories in testdata show which handlers are called for what. A line shows the calls that it
-// caused, as handler:object, and the error of what it does.
-func TestStories(t *testing.T) {
-	for _, file := range []string{"calls.story", "relations.story", "finalizers.story", "stops.story"} {
-		t.Run(file, func(t *testing.T) {
-			golden.Stories(t, file, func(story []string) (played []string) {
-				inWorld(t, func(o *handlers.Options) {
-					for _, line := range story {
-						if period, ok := strings.CutPrefix(line, "resync "); ok {
-							o.Default.Resync = duration(t, period)
-						}
-					}
-				}, func(w *world) {
-					s := &storyWorld{world: w, registered: make(map[string]*handlers.Registration)}
-					played = golden.Play(story, s.do)
-				})
-				return played
-			})
+func TestCallStories(t *testing.T) { playStories(t, "calls.story") }
+
+func TestRelationStories(t *testing.T) { playStories(t, "relations.story") }
+
+func TestOnRemoveStories(t *testing.T) { playStories(t, "finalizers.story") }
+
+func TestStopStories(t *testing.T) { playStories(t, "stops.story") }
+
+// playStories plays the stories of a file in testdata: which handlers are called for what. A line
+// shows the calls that it caused, as handler:object, and the error of what it does.
+func playStories(t *testing.T, file string) {
+	t.Helper()
+	golden.Stories(t, file, func(story []string) (played []string) {
+		inWorld(t, func(o *handlers.Options) {
+			for _, line := range story {
+				if period, ok := strings.CutPrefix(line, "resync "); ok {
+					o.Default.Resync = duration(t, period)
+				}
+			}
+		}, func(w *world) {
+			s := &storyWorld{world: w, registered: make(map[string]*handlers.Registration)}
+			played = golden.Play(story, s.do)
 		})
-	}
+		return played
+	})
 }
 
 // A storyWorld is the world of a story.
