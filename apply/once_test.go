@@ -12,11 +12,9 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/apply"
-	"github.com/ctrlkit/ctrlkit/failure"
 )
 
 const (
@@ -42,13 +40,18 @@ func onceOperator(t *testing.T, image *string, change func(job *batchv1.Job)) (*
 	}, apply.Owns(&batchv1.Job{}))
 }
 
-// job describes the Job: its image and its time to live.
+// job describes the Job.
 func (o *operator) job() string {
 	o.t.Helper()
 	job := &batchv1.Job{}
 	if !o.get(job, "migration") {
 		return "-"
 	}
+	return jobText(job)
+}
+
+// jobText returns the image of a Job, and its time to live.
+func jobText(job *batchv1.Job) string {
 	text := job.Spec.Template.Spec.Containers[0].Image
 	if ttl := job.Spec.TTLSecondsAfterFinished; ttl != nil {
 		text += fmt.Sprintf(" for %d s", *ttl)
@@ -79,39 +82,6 @@ func (o *operator) endPod() {
 	o.patch(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "migration-1"}}, `{"metadata":{"finalizers":null}}`)
 }
 
-func TestOnceRunsOncePerContent(t *testing.T) {
-	image, retries := "tool:1", int32(1)
-	o, shop := onceOperator(t, &image, func(job *batchv1.Job) {
-		job.Spec.TTLSecondsAfterFinished, job.Spec.BackoffLimit = ptr.To[int32](60), &retries
-	})
-	check := func(when, job, condition string) {
-		t.Helper()
-		o.settle(shop)
-		if got := o.job(); got != job {
-			t.Errorf("%s: the Job is %q, want %q", when, got, job)
-		}
-		if got := o.condition(shop); got != condition {
-			t.Errorf("%s: condition %q, want %q", when, got, condition)
-		}
-	}
-	check("at first", "tool:1", "False NotAllReady: 0 of 1 ready: Job migration: Job not started") // its time to live is held back
-	o.setStatus(migrationJob(), completeJob)
-	check("complete", "tool:1 for 60 s", "True AllReady")
-	o.delete(migrationJob())
-	check("deleted when its time was over", "-", "True AllReady")
-	retries = 3
-	check("with another number of retries", "-", "True AllReady")
-	image = "tool:2"
-	check("with another content", "tool:2", "False NotAllReady: 0 of 1 ready: Job migration: Job not started")
-	o.setStatus(migrationJob(), completeJob)
-	check("complete", "tool:2 for 60 s", "True AllReady")
-	image = "tool:1"
-	check("with the first content again", "tool:2 for 60 s", "True AllReady")
-	if plan := o.restartedWrites(shop); len(plan) > 0 {
-		t.Errorf("a restarted operator writes %v", plan)
-	}
-}
-
 // restartedWrites returns what a new process of the operator writes.
 func (o *operator) restartedWrites(shop *Shop) []string {
 	o.t.Helper()
@@ -121,86 +91,6 @@ func (o *operator) restartedWrites(shop *Shop) []string {
 		o.t.Fatalf("reconciling after a restart: %v", err)
 	}
 	return o.takeWrites()
-}
-
-func TestOnceSupersedesWhatRuns(t *testing.T) {
-	image := "tool:1"
-	o, shop := onceOperator(t, &image, nil)
-	o.settle(shop)
-	o.setStatus(migrationJob(), `{"startTime":"2030-01-01T00:00:00Z","active":1,"uncountedTerminatedPods":{}}`)
-	o.addPod()
-	image = "tool:2"
-	o.settle(shop)
-	if got := o.job(); got != "tool:1 deleted" {
-		t.Errorf("while its Pods end, the Job is %q", got)
-	}
-	o.endPod()
-	o.settle(shop)
-	if got := o.job(); got != "tool:2" {
-		t.Errorf("then it is %q", got)
-	}
-	image = "tool:1" // which has not completed
-	o.settle(shop)
-	if got := o.job(); got != "tool:1" {
-		t.Errorf("with the first content again it is %q", got)
-	}
-}
-
-// A Job that has completed while the operator was down is noted before the next one takes its name.
-func TestOnceNotesWhatItHasNotSeen(t *testing.T) {
-	image := "tool:1"
-	o, shop := onceOperator(t, &image, nil)
-	o.settle(shop)
-	o.setStatus(migrationJob(), completeJob)
-	image = "tool:2"
-	o.settle(shop)
-	if got := o.job(); got != "tool:2" {
-		t.Fatalf("the Job is %q", got)
-	}
-	image = "tool:1"
-	o.mustSettle(shop)
-	if got := o.job(); got != "tool:2" {
-		t.Errorf("the first content runs again: the Job is %q", got)
-	}
-	image = ""
-	o.setStatus(migrationJob(), completeJob)
-	o.mustSettle(shop)
-	if got := o.job(); got != "-" {
-		t.Errorf("a Job that has left the set is %q", got)
-	}
-	image = "tool:2"
-	o.mustSettle(shop)
-	if got := o.job(); got != "-" {
-		t.Errorf("what completed before it left the set runs again: %q", got)
-	}
-}
-
-func TestOnceThatFails(t *testing.T) {
-	image := "tool:1"
-	o, shop := onceOperator(t, &image, func(job *batchv1.Job) { job.Spec.TTLSecondsAfterFinished = ptr.To[int32](0) })
-	o.settle(shop)
-	o.setStatus(migrationJob(), failedJob)
-	err := o.settle(shop)
-	classified := failure.Classify(err)
-	if classified.Class != failure.ClassTerminal || classified.Reason != apply.ReasonJobFailed || !strings.Contains(classified.Remedy, "kubectl delete job migration -n default") {
-		t.Errorf("%v: class %v, reason %s, remedy %q", err, classified.Class, classified.Reason, classified.Remedy)
-	}
-	if got, want := o.condition(shop), "False JobFailed: Job default/migration has failed: Job has reached the specified backoff limit: "+classified.Remedy; got != want {
-		t.Errorf("condition %q, want %q", got, want)
-	}
-	if got := o.job(); got != "tool:1" {
-		t.Errorf("the failed Job is %q: its Pods say why it failed", got)
-	}
-	o.delete(migrationJob()) // as the remedy says
-	o.settle(shop)
-	if got := o.job(); got != "tool:1" {
-		t.Errorf("run again by hand, the Job is %q", got)
-	}
-	o.setStatus(migrationJob(), completeJob)
-	o.mustSettle(shop)
-	if got := o.condition(shop); got != "True AllReady" {
-		t.Errorf("condition %q", got)
-	}
 }
 
 // A cache that has neither the Job nor what its owner remembers starts nothing.
@@ -247,42 +137,5 @@ func TestOnceMistakes(t *testing.T) {
 	o.patch(&Shop{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, `{"metadata":{"annotations":{"once.apply.ctrlkit.dev/Parts":"broken"}}}`)
 	if err := o.settle(shop); err == nil || !strings.Contains(err.Error(), "Jobs would run again") || o.job() != "-" {
 		t.Errorf("%v, and the Job is %q", err, o.job())
-	}
-}
-
-// What was an ordinary Job of the set does not run again because it gets the policy.
-func TestOnceOfAnOrdinaryJob(t *testing.T) {
-	var options []any
-	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) {
-		set.Add(append(options, newJob("migration", "tool:1"))...)
-	}, apply.Owns(&batchv1.Job{}))
-	o.settle(shop)
-	o.setStatus(migrationJob(), completeJob)
-	o.mustSettle(shop)
-	first := &batchv1.Job{}
-	o.get(first, "migration")
-	options = []any{apply.Once}
-	o.mustSettle(shop)
-	now := &batchv1.Job{}
-	if !o.get(now, "migration") || now.UID != first.UID {
-		t.Error("the Job ran again")
-	}
-	o.delete(migrationJob())
-	o.mustSettle(shop)
-	if got := o.job(); got != "-" {
-		t.Errorf("the Job ran again: %q", got)
-	}
-}
-
-// The user who does not let a Job be deleted is heard.
-func TestOnceThatMayNotBeDeleted(t *testing.T) {
-	image := "tool:1"
-	o, shop := onceOperator(t, &image, nil)
-	o.settle(shop)
-	o.patch(migrationJob(), `{"metadata":{"annotations":{"policy.ctrlkit.dev/allow":"observe,create,update"}}}`)
-	image = "tool:2"
-	err := o.settle(shop)
-	if got := o.job(); got != "tool:1" || failure.Classify(err).Reason != apply.ReasonImmutableField {
-		t.Errorf("the Job is %q: %v", got, err)
 	}
 }

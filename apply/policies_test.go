@@ -223,43 +223,6 @@ func TestFieldConflicts(t *testing.T) {
 	}
 }
 
-// What is kept outlives the set and the owner; what is only without an owner reference does not.
-func TestKeepAndUnowned(t *testing.T) {
-	wanted := true
-	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) {
-		if wanted {
-			set.Add(newConfigMap("kept"), apply.Keep)
-			set.Add(newConfigMap("unowned"), apply.Unowned)
-			set.Add(newConfigMap("owned"))
-		}
-	}, apply.Owns(&corev1.ConfigMap{}), apply.Tracks(&corev1.ConfigMap{}))
-	all := func() string {
-		var there []string
-		for _, name := range []string{"kept", "unowned", "owned"} {
-			if cm := (&corev1.ConfigMap{}); o.get(cm, name) {
-				there = append(there, fmt.Sprintf("%s:%d", name, len(cm.OwnerReferences)))
-			}
-		}
-		return strings.Join(there, " ")
-	}
-	o.mustSettle(shop)
-	if got, want := all(), "kept:0 unowned:0 owned:1"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-	wanted = false
-	o.mustSettle(shop)
-	if got, want := all(), "kept:0"; got != want {
-		t.Errorf("out of the set: %s, want %s", got, want)
-	}
-	wanted = true
-	o.mustSettle(shop)
-	o.delete(shop)
-	o.settle(shop)
-	if got, want := all(), "kept:0"; got != want || o.get(&Shop{}, "shop") {
-		t.Errorf("without the owner: %s, want %s", got, want)
-	}
-}
-
 // Two objects of a name are a mistake, and so is one without a name: the error has the lines.
 func TestMistakesNameTheirPlaces(t *testing.T) {
 	for _, tt := range []struct {

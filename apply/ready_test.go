@@ -56,59 +56,6 @@ func (c *cluster) setStatus(obj client.Object, status string) {
 	}
 }
 
-// The condition names the first object that is not ready, and what it lacks. It holds still while
-// nothing changes.
-func TestConditionNamesWhatIsMissing(t *testing.T) {
-	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) {
-		set.Add(newConfigMap("config"), newDeployment("web", 2), newService("web"))
-	}, apply.Owns(&corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}))
-	web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	for _, tt := range []struct{ status, want string }{
-		{"", "False NotAllReady: 2 of 3 ready: Deployment web: 0 of 2 replicas created"},
-		{`{"observedGeneration":1,"replicas":3,"updatedReplicas":2,"readyReplicas":3,"availableReplicas":3}`, "False NotAllReady: 2 of 3 ready: Deployment web: 1 surplus replica to be removed"},
-		{`{"observedGeneration":1,"replicas":2,"updatedReplicas":1,"readyReplicas":2,"availableReplicas":2}`, "False NotAllReady: 2 of 3 ready: Deployment web: 1 of 2 replicas updated"},
-		{`{"observedGeneration":1,"replicas":2,"updatedReplicas":2,"readyReplicas":1,"availableReplicas":1}`, "False NotAllReady: 2 of 3 ready: Deployment web: 1 of 2 replicas available"},
-		{`{"replicas":2,"updatedReplicas":2,"readyReplicas":2,"availableReplicas":2,"conditions":[{"type":"Available","status":"True"},{"type":"Progressing","status":"True","reason":"NewReplicaSetAvailable"}]}`, "True AllReady"},
-		{`{"replicas":2,"updatedReplicas":1,"readyReplicas":1,"availableReplicas":1,"conditions":[{"type":"Progressing","status":"False","reason":"ProgressDeadlineExceeded"}]}`, "False ObjectFailed: 2 of 3 ready: Deployment web: "},
-	} {
-		if tt.status != "" {
-			o.setStatus(web, tt.status)
-		}
-		o.settle(shop)
-		if got := o.condition(shop); got != tt.want && (!strings.HasSuffix(tt.want, ": ") || !strings.HasPrefix(got, tt.want)) {
-			t.Errorf("with status %s: condition %q, want %q", tt.status, got, tt.want)
-		}
-	}
-}
-
-// A status that is older than the spec says nothing. Generations do not appear in a condition.
-func TestConditionNamesWhoseControllerIsLate(t *testing.T) {
-	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) { set.Add(newDeployment("web", 2)) }, apply.Owns(&appsv1.Deployment{}))
-	o.settle(shop)
-	o.setStatus(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, `{"observedGeneration":1,"replicas":4}`)
-	o.settle(shop)
-	if got, want := o.condition(shop), "False NotAllReady: 0 of 1 ready: Deployment web: 0 of 2 replicas updated"; got != want {
-		t.Errorf("condition %q, want %q", got, want)
-	}
-	o.patch(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, `{"spec":{"minReadySeconds":3}}`)
-	o.settle(shop)
-	if got, want := o.condition(shop), "False NotAllReady: 0 of 1 ready: Deployment web: its controller has not seen the last change"; got != want {
-		t.Errorf("condition %q, want %q", got, want)
-	}
-}
-
-// A Deployment that was read is as unready as one that was just applied, although clients leave
-// apiVersion and kind out of what they read.
-func TestReadinessOfObjectsThatWereRead(t *testing.T) {
-	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) { set.Add(newDeployment("web", 2)) }, apply.Owns(&appsv1.Deployment{}))
-	o.settle(shop)
-	o.setStatus(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, `{"observedGeneration":1}`)
-	o.settle(shop)
-	if got := o.condition(shop); !strings.HasPrefix(got, "False NotAllReady: 0 of 1 ready: Deployment web: 0 of 2 replicas") {
-		t.Errorf("condition %q", got)
-	}
-}
-
 func TestReadyWhen(t *testing.T) {
 	joined := apply.ReadyWhen(func(obj *unstructured.Unstructured) (bool, string) {
 		members, _, _ := unstructured.NestedString(obj.Object, "data", "members")
@@ -135,30 +82,6 @@ func TestPanicOfReadyWhen(t *testing.T) {
 		err := o.settle(shop)
 		if caught := (*ctrlkit.PanicError)(nil); !errors.As(err, &caught) {
 			t.Errorf("with %d objects: %v", len(objects)-1, err)
-		}
-	}
-}
-
-// A Job is ready at its end, not at its start: what comes after a migration needs its result.
-func TestJobIsReadyWhenItIsComplete(t *testing.T) {
-	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) {
-		set.Add(newJob("migration", "busybox:1"), apply.Wave(-1))
-		set.Add(newConfigMap("after"))
-	}, apply.Owns(&corev1.ConfigMap{}, &batchv1.Job{}))
-	started := `"startTime":"2030-01-01T00:00:00Z","uncountedTerminatedPods":{},`
-	for _, tt := range []struct{ status, want, after string }{
-		{"", "False NotAllReady: 0 of 2 ready: Job migration: Job not started", "-"},
-		{`{` + started + `"active":1}`, "False NotAllReady: 0 of 2 ready: Job migration: 0 of 1 Pods succeeded", "-"},
-		{`{` + started + `"active":0,"failed":1}`, "False NotAllReady: 0 of 2 ready: Job migration: 0 of 1 Pods succeeded", "-"},
-		{`{` + started + `"succeeded":1,"completionTime":"2030-01-01T00:00:01Z","conditions":[{"type":"SuccessCriteriaMet","status":"True"},
-			{"type":"Complete","status":"True","lastTransitionTime":"2030-01-01T00:00:01Z"}]}`, "True AllReady", ""},
-	} {
-		if tt.status != "" {
-			o.setStatus(newJob("migration", ""), tt.status)
-		}
-		o.settle(shop)
-		if got := o.condition(shop); got != tt.want || o.configMap("after") != tt.after {
-			t.Errorf("with status %s: condition %q, the ConfigMap is %q", tt.status, got, o.configMap("after"))
 		}
 	}
 }

@@ -204,27 +204,6 @@ func TestPruneAfterTheLastWave(t *testing.T) {
 	}
 }
 
-// Too many objects are not pruned; those with an annotation stay.
-func TestPruneLimit(t *testing.T) {
-	n := 3
-	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) {
-		for i := range n {
-			set.Add(newConfigMap(fmt.Sprint("n", i)))
-		}
-	}, apply.Owns(&corev1.ConfigMap{}), apply.PruneLimit(1))
-	o.mustSettle(shop)
-	n = 1
-	o.settle(shop)
-	if got, want := o.condition(shop), "False PruneLimit: 2 objects have left the set, more than the 1 that may be deleted at once (apply.PruneLimit): ConfigMap default/n1, ConfigMap default/n2"; got != want {
-		t.Errorf("condition %q, want %q", got, want)
-	}
-	o.patch(newConfigMap("n1"), `{"metadata":{"annotations":{"`+apply.PolicyAnnotation+`":"keep"}}}`)
-	o.mustSettle(shop)
-	if got := o.configMap("n1") + o.configMap("n2"); got != "-" {
-		t.Errorf("n1 and n2 are %q: only the first one is kept", got)
-	}
-}
-
 // Two sets have different labels, whatever their names are.
 func TestIdentityIsInjective(t *testing.T) {
 	type identity struct{ group, kind, namespace, name, engine, set string }

@@ -70,21 +70,6 @@ func TestPoliciesOfUsers(t *testing.T) {
 	}
 }
 
-// An object is as the set wants it again when its annotation is removed.
-func TestPolicyOfAUserIsRemoved(t *testing.T) {
-	value := "1"
-	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) { set.Add(newConfigMap("a", "k", value)) }, apply.Owns(&corev1.ConfigMap{}))
-	o.mustSettle(shop)
-	for _, step := range []struct{ annotation, value, want string }{{`"skip"`, "2", "k=1"}, {`null`, "2", "k=2"}, {`"skip"`, "3", "k=2"}, {`"manage"`, "3", "k=3"}} {
-		value = step.value
-		o.patch(newConfigMap("a"), `{"metadata":{"annotations":{"policy.ctrlkit.dev/reconcile":`+step.annotation+`}}}`)
-		o.mustSettle(shop)
-		if got := o.configMap("a"); got != step.want {
-			t.Errorf("%s: content %s, want %s", step.annotation, got, step.want)
-		}
-	}
-}
-
 // What the set itself annotates is for the operator of the object: the set writes and deletes it.
 // A user who sets something else than the set decides.
 func TestPoliciesThatTheSetApplies(t *testing.T) {

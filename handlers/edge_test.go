@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,57 +20,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/handlers"
 	"github.com/ctrlkit/ctrlkit/step"
 )
-
-// The lists of a kind take a while; meanwhile handlers come and go.
-func TestRegistrationsWhileAKindIsListed(t *testing.T) {
-	slowly := func(w *world) {
-		w.faulty(func(r *http.Request) error {
-			if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/configmaps") {
-				time.Sleep(10 * time.Second)
-			}
-			return nil
-		})
-	}
-	related := func(w *world) handlers.Entry {
-		return handlers.Handler[*corev1.Secret]{Name: "related", Related: []handlers.Relation{handlers.Labeled(&corev1.ConfigMap{}, "secret")},
-			OnChange: func(context.Context, *corev1.Secret) (ctrl.Result, error) { return ctrl.Result{}, nil }}
-	}
-	t.Run("a handler is registered for a kind that is listed for a relation", func(t *testing.T) {
-		inWorld(t, nil, func(w *world) {
-			slowly(w)
-			w.create(newConfigMap("a", nil))
-			w.register(related(w))
-			w.start()
-			w.register(w.noting("one"))
-			w.expect("while the kind is listed", "")
-			time.Sleep(time.Minute)
-			w.expect("after that", "one:a")
-		})
-	})
-	t.Run("a handler is stopped while others wait for the list", func(t *testing.T) {
-		inWorld(t, nil, func(w *world) {
-			slowly(w)
-			w.create(newConfigMap("a", nil))
-			r := w.register(related(w))
-			w.start()
-			w.register(w.noting("one"))
-			w.must(r.Stop(w.ctx))
-			time.Sleep(time.Minute)
-			w.expect("after that", "one:a")
-			if got := w.state("ConfigMap"); got != "Running" {
-				t.Errorf("the kind is %q", got)
-			}
-		})
-	})
-	t.Run("all handlers are stopped", func(t *testing.T) {
-		inWorld(t, nil, func(w *world) {
-			slowly(w)
-			r := w.register(w.noting("one"))
-			w.start()
-			w.must(r.Stop(w.ctx))
-		})
-	})
-}
 
 // A kind that is running for a relation gets its first handler, which is called once for each
 // object.
@@ -134,41 +82,6 @@ func TestPanicsOfFunctions(t *testing.T) {
 		w.expect("after it does not panic any more", "selecting:a")
 		time.Sleep(time.Hour)
 		w.expect("later", "")
-	})
-}
-
-func TestResyncOfAHandlerWithOnRemove(t *testing.T) {
-	inWorld(t, func(o *handlers.Options) { o.Default.Resync = time.Minute }, func(w *world) {
-		w.create(newConfigMap("a", nil))
-		one := w.noting("one")
-		one.Finalizer, one.Resync = "example.com/one", true
-		one.OnRemove = func(context.Context, *corev1.ConfigMap) (ctrl.Result, error) { return ctrl.Result{}, nil }
-		w.register(one)
-		w.start()
-		w.takeCalls()
-		time.Sleep(90 * time.Second)
-		w.expect("after a resync", "one:a")
-	})
-}
-
-// The period is kept also where another one uses the informer already, whose period client-go does
-// not shorten.
-func TestResyncOfARunningInformer(t *testing.T) {
-	inWorld(t, func(o *handlers.Options) { o.Default.Resync = time.Minute }, func(w *world) {
-		w.create(newConfigMap("a", nil))
-		w.start()
-		_, err := w.mgr.GetCache().GetInformer(w.ctx, &corev1.ConfigMap{})
-		w.must(err)
-		time.Sleep(time.Second)
-		one := w.noting("one")
-		one.Resync = true
-		w.register(one)
-		time.Sleep(time.Second)
-		w.takeCalls()
-		time.Sleep(time.Minute)
-		w.expect("after a resync", "one:a")
-		time.Sleep(time.Minute)
-		w.expect("after another one", "one:a")
 	})
 }
 
@@ -280,16 +193,6 @@ func TestLimitedKindIsUsedAgainAtOnce(t *testing.T) {
 
 // Stop, Register and the end of the manager come in any order.
 func TestOrderOfStartAndStop(t *testing.T) {
-	t.Run("stopped before the start", func(t *testing.T) {
-		inWorld(t, nil, func(w *world) {
-			w.create(newConfigMap("a", nil))
-			r := w.register(w.noting("one"))
-			w.must(r.Stop(w.ctx))
-			w.register(w.noting("two"))
-			w.start()
-			w.expect("at the start", "two:a")
-		})
-	})
 	t.Run("stopped during the start", func(t *testing.T) {
 		inWorld(t, nil, func(w *world) {
 			w.create(newConfigMap("a", nil))
@@ -302,17 +205,6 @@ func TestOrderOfStartAndStop(t *testing.T) {
 			w.touch(newConfigMap("a", nil))
 			w.settle()
 			w.expect("after Stop", "")
-		})
-	})
-	t.Run("registered and stopped after the end", func(t *testing.T) {
-		inWorld(t, nil, func(w *world) {
-			r := w.register(w.noting("one"))
-			w.start()
-			w.stop()
-			if _, err := w.registry.Register(w.noting("two")); err == nil || !contains(err.Error(), "the manager has stopped") {
-				t.Errorf("Register after the end: %v", err)
-			}
-			w.must(r.Stop(w.ctx))
 		})
 	})
 	t.Run("registered during the end", func(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,107 +57,6 @@ func (w *world) conditions(name string) string {
 }
 
 func big(p *Project) bool { return p.Spec.Size > 0 }
-
-// The finalizer is on the objects that are selected, and on no other ones. An object that has it is
-// cleaned up, also if it is not selected any more.
-func TestOnRemoveOfSelectedObjects(t *testing.T) {
-	withProjects(t, "other a", func(w *world) {
-		one := w.removingProjects("one")
-		one.Selects = big
-		a := w.project("a")
-		a.Spec.Size = 1
-		w.must(w.user.Update(w.ctx, a))
-		w.register(one)
-		w.start()
-		w.takeCalls()
-		if a, other := w.finalizers("a"), w.finalizers("other"); a != "example.com/one" || other != "" {
-			t.Errorf("a has %q, the other one %q", a, other)
-		}
-		a = w.project("a")
-		a.Spec.Size = 0
-		w.must(w.user.Update(w.ctx, a))
-		w.must(w.user.Delete(w.ctx, newProject("other")))
-		w.settle()
-		w.expect("after it is not selected any more", "")
-		w.must(w.user.Delete(w.ctx, newProject("a")))
-		w.settle()
-		w.expect("after the deletion", "one remove:a")
-		if got := w.finalizers("a"); got != "-" {
-			t.Errorf("it still exists, with %q", got)
-		}
-	})
-}
-
-// The handler ends, as by a crash, after it has put its finalizer, and before OnRemove.
-func TestOnRemoveAfterTheHandlerWasAway(t *testing.T) {
-	withProjects(t, "a", func(w *world) {
-		r := w.register(w.removingProjects("one"))
-		w.start()
-		w.must(r.Stop(w.ctx))
-		w.takeCalls()
-		w.must(w.user.Delete(w.ctx, newProject("a")))
-		w.settle()
-		if got := w.finalizers("a"); got != "example.com/one" {
-			t.Errorf("while it is stopped: %q", got)
-		}
-		w.register(w.removingProjects("one"))
-		w.settle()
-		w.expect("when it is back", "one remove:a")
-		if got := w.finalizers("a"); got != "-" {
-			t.Errorf("it still exists, with %q", got)
-		}
-	})
-}
-
-// Who removes the finalizer by hand does not want OnRemove.
-func TestOnRemoveOfAFinalizerRemovedByHand(t *testing.T) {
-	withProjects(t, "a", func(w *world) {
-		w.register(w.removingProjects("one"))
-		w.start()
-		a := w.project("a")
-		a.Finalizers = nil
-		w.must(w.user.Update(w.ctx, a))
-		time.Sleep(time.Hour)
-		if got := w.finalizers("a"); got != "" {
-			t.Errorf("it was put back: %q", got)
-		}
-		w.takeCalls()
-		w.must(w.user.Delete(w.ctx, newProject("a")))
-		w.settle()
-		w.expect("after the deletion", "")
-	})
-}
-
-// Handlers with OnRemove of one kind do not wait for each other.
-func TestSeveralOnRemove(t *testing.T) {
-	withProjects(t, "a", func(w *world) {
-		fails := w.removingProjects("fails")
-		var healed atomic.Bool
-		fails.OnRemove = func(context.Context, *Project) (ctrl.Result, error) {
-			if !healed.Load() {
-				return ctrl.Result{}, errors.New("refused")
-			}
-			return ctrl.Result{}, nil
-		}
-		w.register(fails, w.removingProjects("two"))
-		w.start()
-		if got := w.finalizers("a"); got != "example.com/fails example.com/two" {
-			t.Errorf("at the start: %q", got)
-		}
-		w.takeCalls()
-		w.must(w.user.Delete(w.ctx, newProject("a")))
-		time.Sleep(time.Minute)
-		w.expect("after the deletion", "two remove:a")
-		if got := w.finalizers("a"); got != "example.com/fails" {
-			t.Errorf("while one fails: %q", got)
-		}
-		healed.Store(true)
-		time.Sleep(time.Hour)
-		if got := w.finalizers("a"); got != "-" {
-			t.Errorf("it still exists, with %q", got)
-		}
-	})
-}
 
 // Two status handlers and another writer keep what each of them knows.
 func TestStatus(t *testing.T) {

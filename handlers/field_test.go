@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -433,17 +432,5 @@ func TestFieldFinalizersRemoved(t *testing.T) {
 		w.must(w.user.Update(w.ctx, a))
 		w.settle()
 		return w.called("one:a")
-	})
-}
-
-// A second index of a name ended the process.
-func TestFieldIndexOfATakenName(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
-		maps := handlers.KindOf[*corev1.ConfigMap](w.registry)
-		index := func(*corev1.ConfigMap) []string { return nil }
-		w.must(maps.AddIndex(w.ctx, "example.com/by-app", index))
-		if err := maps.AddIndex(w.ctx, "example.com/by-app", index); err == nil || !strings.Contains(err.Error(), `index "example.com/by-app" of ConfigMap`) {
-			t.Errorf("the second index: %v", err)
-		}
 	})
 }

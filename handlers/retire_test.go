@@ -43,64 +43,6 @@ func (w *world) finalizers(name string) string {
 	return strings.Join(obj.Finalizers, " ")
 }
 
-func TestRetire(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
-		w.must(w.server.Install(definitionOf("Project")))
-		foreign := newProject("foreign")
-		foreign.Finalizers = []string{"example.com/foreign"}
-		w.create(foreign, newProject("a"), newProject("c"))
-		r := w.register(w.removingProjects("one"))
-		w.register(w.removingProjects("two"))
-		w.start()
-		if got := w.finalizers("foreign"); got != "example.com/foreign example.com/one example.com/two" {
-			t.Errorf("at the start: %q", got)
-		}
-		w.takeCalls()
-		w.must(r.Retire(w.ctx))
-		w.must(r.Retire(w.ctx)) // there is nothing to do
-		w.settle()
-		if got := w.finalizers("foreign"); got != "example.com/foreign example.com/two" {
-			t.Errorf("after one is retired: %q, want those of others", got)
-		}
-		w.must(w.user.Delete(w.ctx, newProject("a")))
-		w.settle()
-		if got := w.takeCalls(); contains(got, "one") || !contains(got, "two remove:a") {
-			t.Errorf("after a deletion: %q", got)
-		}
-		if got := w.finalizers("a"); got != "-" {
-			t.Errorf("it still exists, with %q", got)
-		}
-		w.register(w.removingProjects("one"))
-		w.settle()
-		if got := w.finalizers("c"); got != "example.com/one example.com/two" {
-			t.Errorf("after it is registered again: %q", got)
-		}
-	})
-}
-
-// What is in no cache is found: handlers that were never started, objects that are not selected.
-func TestRetireBeforeTheStart(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
-		w.must(w.server.Install(definitionOf("Project")))
-		for i := range 3 {
-			p := newProject(fmt.Sprint("p", i))
-			p.Finalizers = []string{"example.com/one", "example.com/foreign"}
-			w.create(p)
-		}
-		one := w.removingProjects("one")
-		one.Selects = func(*Project) bool { return false }
-		r := w.register(one)
-		w.must(w.user.Delete(w.ctx, newProject("p2")))
-		w.must(r.Stop(w.ctx))
-		w.must(r.Retire(w.ctx))
-		for i := range 3 {
-			if got := w.finalizers(fmt.Sprint("p", i)); got != "example.com/foreign" {
-				t.Errorf("p%d has %q", i, got)
-			}
-		}
-	})
-}
-
 // Others change the objects at the same time: what they write stays.
 func TestRetireRetriesConflicts(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
@@ -122,6 +64,35 @@ func TestRetireRetriesConflicts(t *testing.T) {
 		w.must(r.Retire(w.ctx))
 		if got := w.finalizers("a"); got != "example.com/other-1 example.com/other-2 example.com/other-3" {
 			t.Errorf("it has %q", got)
+		}
+	})
+}
+
+// An object that was created again under the name of a listed one is another one: it is left alone.
+func TestRetireLeavesANewObjectOfTheName(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.must(w.server.Install(definitionOf("Project")))
+		w.create(newProject("a"))
+		r := w.register(w.removingProjects("one"))
+		w.start()
+		replaced := false
+		w.faulty(func(req *http.Request) error {
+			if req.Method == http.MethodPatch && !replaced {
+				replaced = true
+				old := newProject("a")
+				w.must(w.user.Get(w.ctx, key("a"), old))
+				old.Finalizers = nil
+				w.must(w.user.Update(w.ctx, old))
+				w.must(w.user.Delete(w.ctx, old))
+				restored := newProject("a")
+				restored.Finalizers = []string{"example.com/one"}
+				w.create(restored)
+			}
+			return nil
+		})
+		w.must(r.Retire(w.ctx))
+		if got := w.finalizers("a"); !replaced || got != "example.com/one" {
+			t.Errorf("replaced %v, and the new object has %q, want its own finalizer", replaced, got)
 		}
 	})
 }
@@ -185,18 +156,6 @@ func TestRetireWaitsForCalls(t *testing.T) {
 		w.must(r.Retire(w.ctx))
 		if got := w.finalizers("a"); got != "" {
 			t.Errorf("after Retire: %q", got)
-		}
-	})
-}
-
-// The kind of a handler may be missing.
-func TestRetireOfAMissingKind(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
-		r := w.register(w.removingProjects("one"))
-		w.start()
-		w.must(r.Retire(w.ctx))
-		if kinds := w.registry.Kinds(); slices.ContainsFunc(kinds, func(k handlers.KindStatus) bool { return k.Kind == projectKind }) {
-			t.Errorf("kinds %v", kinds)
 		}
 	})
 }

@@ -44,27 +44,6 @@ func TestNamedByBesideChildren(t *testing.T) {
 	})
 }
 
-// Engines of one kind leave the conditions of each other where they are.
-func TestConditionsOfSeveralHandlers(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
-		w.must(w.server.Install(definitionOf("Project")))
-		w.create(newProject("a"))
-		observe := func(context.Context, *Project) error { return nil }
-		w.register(handlers.Status("one", "One", observe), handlers.Status("two", "Two", observe))
-		w.start()
-		w.takeRequests()
-		var a Project
-		w.must(w.user.Get(w.ctx, key("a"), &a))
-		if len(a.Status.Conditions) != 2 {
-			t.Errorf("conditions %v, want two", a.Status.Conditions)
-		}
-		time.Sleep(time.Minute)
-		if got := w.takeRequests(); len(got) > 0 {
-			t.Errorf("%d writes of handlers that have nothing to change: %s ...", len(got), got[0])
-		}
-	})
-}
-
 // A panic outside of the steps of an engine fails this handler, which is tried again, and no other.
 func TestPanicOfAnEngine(t *testing.T) {
 	var panics atomic.Int32

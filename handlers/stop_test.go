@@ -19,54 +19,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/handlers"
 )
 
-func TestStoppedHandlersAreNotCalled(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
-		w.create(newConfigMap("a", nil))
-		one, two := w.register(w.noting("one")), w.register(w.noting("two"))
-		w.start()
-		w.takeCalls()
-		w.must(one.Stop(w.ctx))
-		w.touch(newConfigMap("a", nil))
-		w.settle()
-		w.expect("after one is stopped", "two:a")
-		w.must(two.Stop(w.ctx))
-		w.must(two.Stop(w.ctx))
-		w.touch(newConfigMap("a", nil))
-		w.settle()
-		w.expect("after both are stopped", "")
-		if kinds := w.registry.Kinds(); len(kinds) != 0 {
-			t.Errorf("kinds %v, want none", kinds)
-		}
-		w.register(w.noting("three"))
-		w.settle()
-		w.expect("for a handler that is registered after all were gone", "three:a")
-	})
-}
-
-// Stop waits for calls that are running, whose context is not done.
-func TestStopWaitsForCalls(t *testing.T) {
-	inWorld(t, nil, func(w *world) {
-		w.create(newConfigMap("a", nil))
-		slow := w.noting("slow")
-		slow.OnChange = func(ctx context.Context, _ *corev1.ConfigMap) (ctrl.Result, error) {
-			time.Sleep(time.Minute)
-			w.must(ctx.Err())
-			w.call("ended")
-			return ctrl.Result{}, nil
-		}
-		r := w.register(slow)
-		w.start()
-		soon, cancel := context.WithTimeout(w.ctx, time.Second)
-		defer cancel()
-		if err := r.Stop(soon); err == nil {
-			t.Error("Stop did not wait for the call")
-		}
-		w.expect("before the call has ended", "")
-		w.must(r.Stop(w.ctx))
-		w.expect("after Stop", "ended")
-	})
-}
-
 func TestHandlerStopsItself(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.create(newConfigMap("a", nil))
