@@ -23,7 +23,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A story is told in these acts, with " | " between those of a line. A reconcile shows the calls, the writes, how it ended, and what it
+// A story is asked in these acts, with " | " between those of a line. A reconcile shows the calls, the writes, how it ended, and what it
 // has changed of the object.
 //
 //	object CHANGES                the Thing a, before the engine is made; without the line it is a new one
