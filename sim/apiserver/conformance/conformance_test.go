@@ -190,6 +190,9 @@ func (r *run) normalize(path string, v any) any {
 			// watches do.
 			delete(out, "internalTrafficPolicy")
 		}
+		if out["f:externalName"] != nil {
+			delete(out, "f:internalTrafficPolicy") // so that it has not changed when the type is another one again
+		}
 		if causes, ok := out["causes"].([]any); ok {
 			// Their order is not defined, and their number depends on how many validators find the
 			// error.
