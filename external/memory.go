@@ -18,8 +18,10 @@ import (
 type memory struct {
 	process string // another text in each process
 
-	mu  sync.Mutex // for all below
-	all map[types.UID]attempt
+	mu      sync.Mutex // for all below
+	all     map[types.UID]attempt
+	created time.Time // when Create has last succeeded, for any object
+	probe   types.UID // of the object that tries, while all are refused
 }
 
 // An attempt is the last creation for an object.
@@ -37,7 +39,9 @@ type refusal struct {
 	err        error
 	generation int64 // of the object
 	times      int
-	until      time.Time // when Create may be called again
+	at         time.Time     // the last time
+	delay      time.Duration // until Create is called again
+	patient    time.Duration // the same, while another object tries for all
 }
 
 // newMemory returns an empty memory. Nothing else shares it, and nothing survives the process.
@@ -97,6 +101,7 @@ func (m *memory) called(uid types.UID, generation int64, r record) (ended func(i
 			switch {
 			case err == nil:
 				a.id, a.open, a.refusal = id, false, refusal{}
+				m.created = a.last
 			case IsRefused(err):
 				a.open = before // what an earlier call has done is as unknown as it was
 				a.refusal = a.again(err, generation)
@@ -130,6 +135,20 @@ func (m *memory) restore(uid types.UID) (id string, r record, ok bool) {
 	return a.id, record{step: created, at: a.last, token: a.record.token, uid: a.record.uid}, true
 }
 
+// holds returns why Create can't be called for an object yet; see refusal.holds.
+func (m *memory) holds(uid types.UID, generation int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.all[uid].refusal
+	if _, there := m.all[m.probe]; !there || m.all[m.probe].times <= refusalsInARow {
+		m.probe = uid
+	}
+	if m.probe == uid {
+		r.patient = r.delay
+	}
+	return r.holds(generation, m.created)
+}
+
 // forget drops what is known of an object.
 func (m *memory) forget(uid types.UID) {
 	m.mu.Lock()
@@ -146,14 +165,28 @@ func (r refusal) again(err error, generation int64) refusal {
 	}
 	r.times++
 	delay := failure.Classify(err).Backoff.Delay(r.times)
-	return refusal{err: err, generation: generation, times: r.times, until: time.Now().Add(delay)}
+	patient := delay
+	if more := r.times - refusalsInARow; more > 0 {
+		patient = max(delay, min(delay<<min(more, 16), mostPatient))
+	}
+	return refusal{err: err, generation: generation, times: r.times, at: time.Now(), delay: delay, patient: patient}
 }
 
-// holds returns the error of the last attempt, if it is too early for the next one. A change of the
-// spec ends the wait.
-func (r refusal) holds(generation int64) error {
-	if r.generation != generation || !time.Now().Before(r.until) {
+const (
+	refusalsInARow = 8         // after which attempts, of which each costs two writes, become fewer
+	mostPatient    = time.Hour // between two attempts of an object, while another one tries for all
+)
+
+// holds returns the error of the last attempt, if it is too early for the next one, with the time to
+// look again. Created is when the system has last created something: then it does not refuse all. A
+// change of the spec ends the wait.
+func (r refusal) holds(generation int64, created time.Time) error {
+	wait := time.Until(r.at.Add(r.delay))
+	if r.generation != generation || wait <= 0 && (created.After(r.at) || time.Since(r.at) >= r.patient) {
 		return nil
 	}
-	return r.err
+	if wait <= 0 {
+		wait = min(r.delay, time.Until(r.at.Add(r.patient)))
+	}
+	return failure.Mark(r.err, failure.WithRetryAfter(wait))
 }

@@ -93,26 +93,37 @@ func TestMemoryRestoresAnnotations(t *testing.T) {
 func TestRefusalsHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := failure.Mark(Refused(errors.New("quota")), failure.WithClass(failure.ClassInvalid))
+		never := time.Time{}
 		r := refusal{}.again(err, 1)
-		if r.holds(1) == nil {
+		if r.holds(1, never) == nil {
 			t.Error("the next attempt follows at once")
 		}
-		if r.holds(2) != nil {
+		if r.holds(2, never) != nil {
 			t.Error("a change of the spec waits")
 		}
-		if (refusal{}).holds(1) != nil {
+		if (refusal{}).holds(1, never) != nil {
 			t.Error("the first attempt waits")
 		}
-		first := time.Until(r.until)
-		if r = r.again(err, 1); time.Until(r.until) <= first {
-			t.Errorf("the pause does not grow: %s, then %s", first, time.Until(r.until))
+		first := r.delay
+		if r = r.again(err, 1); r.delay <= first {
+			t.Errorf("the pause does not grow: %s, then %s", first, r.delay)
 		}
 		if r = r.again(err, 2); r.times != 1 {
 			t.Errorf("a change of the spec does not begin anew: %d times", r.times)
 		}
 		time.Sleep(time.Hour)
-		if r.holds(2) != nil {
+		if r.holds(2, never) != nil {
 			t.Error("the pause does not end")
+		}
+		for range 30 {
+			r = r.again(err, 2)
+		}
+		time.Sleep(r.delay)
+		if r.holds(2, never) == nil || r.patient != time.Hour {
+			t.Errorf("in a lasting outage the next attempt follows after %s", r.delay)
+		}
+		if r.holds(2, time.Now()) != nil {
+			t.Error("the next attempt waits, although the system creates again")
 		}
 	})
 }

@@ -211,8 +211,8 @@ func (s *session[T]) intend(ctx context.Context) error {
 			return err
 		}
 	}
-	if a, _ := s.memory.of(obj.GetUID(), s.record); a.holds(obj.GetGeneration()) != nil {
-		return fmt.Errorf("create: %w", a.err)
+	if err := s.memory.holds(obj.GetUID(), obj.GetGeneration()); err != nil {
+		return fmt.Errorf("create: %w", err)
 	}
 	token := s.record.tokenOf(obj)
 	if class == classToken && s.record.step == "" && s.req.HasFinalizer() {
