@@ -239,6 +239,9 @@ func (e *external[T]) Delete(ctx context.Context, req *step.Request[T]) (ctrl.Re
 	if !claimed && !e.mayBeFound(req) {
 		return ctrlkit.NoRequeue() // no resource was ever made
 	}
+	if err := afterOthers(req); err != nil {
+		return ctrl.Result{}, withoutSystem(err)
+	}
 	s, err := e.open(ctx, req)
 	if err == nil {
 		err = s.find(ctx)

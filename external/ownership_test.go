@@ -246,3 +246,26 @@ func recorded(d *siloDesk) []string {
 		}
 	}
 }
+
+// The resource stays as long as others have finalizers on the object, but two engines that both want
+// to be the last do not wait for each other.
+func TestOtherFinalizersComeFirst(t *testing.T) {
+	eachIdentity(t, func(t *testing.T, d *siloDesk) {
+		d.settle()
+		d.change(func(obj *Silo) {
+			obj.Finalizers = append(obj.Finalizers, "example.com/backup", "test.example.com/zebra")
+		})
+		d.delete()
+		for range 3 {
+			d.passes()
+		}
+		d.has(1)
+		d.expect("Ready", "False ")
+		d.change(func(obj *Silo) {
+			obj.Annotations["external.ctrlkit.dev/last"] += ",test.example.com/zebra"
+			obj.Finalizers = slices.DeleteFunc(obj.Finalizers, func(name string) bool { return name == "example.com/backup" })
+		})
+		d.passes()
+		d.has(0)
+	})
+}

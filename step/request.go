@@ -65,6 +65,7 @@ type Request[T client.Object] struct {
 	places   *places              // of steps that run at the same time; nil if none do
 
 	finalizer  string
+	retired    []string                    // finalizers of older versions of the operator
 	claimsOnly bool                        // the finalizer is there for one Claimer
 	managed    []metav1.ManagedFieldsEntry // newer than those of the snapshot; nil if there are none
 	// protect puts the finalizer on the object before a Do; nil if there is none.
@@ -247,8 +248,8 @@ func (r *Request[T]) did(index int, err error) {
 func (r *Request[T]) allRan() bool { return !slices.Contains(r.ran, false) }
 
 // complete sets what the engine knows.
-func (r *Request[T]) complete(p *plan[T], owner, finalizer string) {
-	r.owner, r.finalizer, r.ran, r.claimsOnly = owner, finalizer, make([]bool, len(p.parts)), onlyClaims(p.parts)
+func (r *Request[T]) complete(p *plan[T], owner string, f *finalizers) {
+	r.owner, r.finalizer, r.retired, r.ran, r.claimsOnly = owner, f.own, f.retired, make([]bool, len(p.parts)), onlyClaims(p.parts)
 	if p.groups {
 		r.places = newPlaces(len(p.parts))
 	}

@@ -20,6 +20,15 @@ func (r *Request[T]) HasFinalizer() bool {
 	return r.finalizer != "" && slices.Contains(r.Snapshot().GetFinalizers(), r.finalizer)
 }
 
+// Finalizers returns the finalizer of the engine, empty without one, and the finalizers of other
+// controllers that the object has.
+func (r *Request[T]) Finalizers() (own string, others []string) {
+	others = slices.DeleteFunc(slices.Clone(r.Snapshot().GetFinalizers()), func(name string) bool {
+		return name == r.finalizer || slices.Contains(r.retired, name)
+	})
+	return r.finalizer, others
+}
+
 // WasClaimed reports whether the engine has put its finalizer on the object for the claim of a
 // [Claimer], in an earlier reconcile. The managed fields of the object show that, also to a process
 // that has not seen the claim, and after another client has removed all annotations that the claim
