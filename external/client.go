@@ -27,7 +27,7 @@ type Connector[T client.Object] interface {
 }
 
 // A Client observes and changes one resource. It is used for one reconcile, by one goroutine.
-// Further abilities are optional interfaces: [Finder] and [LateInitializer]; a client that is an
+// Further abilities are optional interfaces: [Finder], [Releaser] and [LateInitializer]; a client that is an
 // io.Closer is closed at the end of the reconcile.
 //
 // What its methods have in common:
@@ -76,6 +76,15 @@ type Finder[T client.Object] interface {
 	Client[T]
 	// Find returns the id of the resource with a tag, empty if there is none.
 	Find(ctx context.Context, obj T, tag string) (id string, err error)
+}
+
+// A Releaser is a [Client] that removes the stored owner of a resource which its object leaves: the
+// policy of the object keeps it. Then it is no orphan for an [Audit], and any object may adopt it.
+type Releaser[T client.Object] interface {
+	Client[T]
+	// Release removes the owner. The object is deleted also if it fails, because who keeps a resource
+	// may do so because the system does not answer.
+	Release(ctx context.Context, obj T, id string) error
 }
 
 // A LateInitializer is a [Client] that knows which fields of a spec the system has chosen because

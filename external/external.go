@@ -21,6 +21,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/permission"
+	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -38,6 +39,10 @@ type Options[T client.Object] struct {
 	// change of it: a minute if it is zero. Each object has its own time within a tenth of that, so
 	// that they do not come all at once.
 	Poll time.Duration
+
+	// PollOf returns how often the resource of an object is observed, zero for Poll: a system may be
+	// asked less often for the kinds that cost. Users have the last word, with PollAnnotation.
+	PollOf func(obj T) time.Duration
 
 	// Busy is how often a resource is observed while the system changes it: five seconds if it is
 	// zero.
@@ -94,6 +99,7 @@ var (
 	_ lifecycle.Claimer[client.Object]       = (*external[client.Object])(nil)
 	_ lifecycle.StatusUpdater[client.Object] = (*external[client.Object])(nil)
 	_ lifecycle.VerbChecker[client.Object]   = (*external[client.Object])(nil)
+	_ lifecycle.Releaser[client.Object]      = (*external[client.Object])(nil)
 )
 
 // ChecksVerbs implements [lifecycle.VerbChecker].
@@ -229,8 +235,31 @@ func (e *external[T]) UpdateStatus(ctx context.Context, req *step.Request[T]) er
 			return err
 		}
 	}
+	if why := lifecycle.PolicyOf(req).Refusal(policy.VerbCreate); s.seen.State == Absent && why != "" {
+		s.markAbsent(why)
+		return nil
+	}
 	s.mark()
-	return nil
+	return s.shareObserved(ctx)
+}
+
+// Release implements [lifecycle.Releaser].
+func (e *external[T]) Release(ctx context.Context, req *step.Request[T]) error {
+	if IDOf(req.Object) == "" {
+		return nil
+	}
+	s, err := e.open(ctx, req)
+	if err != nil {
+		return err
+	}
+	releaser, ok := s.client.(Releaser[T])
+	if !ok {
+		return nil
+	}
+	if err := s.find(ctx); err != nil || !s.seen.exists() || (ownership[T]{s}).standing() != ours {
+		return err
+	}
+	return s.call(ctx, "release", func(ctx context.Context) error { return releaser.Release(ctx, req.Object, s.id) })
 }
 
 // Delete implements [lifecycle.Reconciler].
@@ -262,7 +291,9 @@ func (e *external[T]) Delete(ctx context.Context, req *step.Request[T]) (ctrl.Re
 // Post releases the client.
 func (e *external[T]) Post(_ context.Context, req *step.Request[T]) error {
 	if s, ok := step.Lookup(req, e.session); ok {
-		return s.close()
+		if err := s.close(); err != nil { // what was observed is true all the same
+			req.Logger.Error(err, "The client of the resource was not closed")
+		}
 	}
 	return nil
 }

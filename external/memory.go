@@ -178,7 +178,7 @@ const (
 )
 
 // holds returns the error of the last attempt, if it is too early for the next one, with the time to
-// look again. Created is when the system has last created something: then it does not refuse all. A
+// try again. Created is when the system has last created something: then it does not refuse all. A
 // change of the spec ends the wait.
 func (r refusal) holds(generation int64, created time.Time) error {
 	wait := time.Until(r.at.Add(r.delay))

@@ -18,7 +18,6 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/references"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 )
 
 // Annotations by which people decide whose a resource is.
@@ -276,7 +275,7 @@ func (s ownership[T]) belongsTo(other client.Object, err error) error {
 // event.
 func (s ownership[T]) foreign(why, remedy string) error {
 	err := failure.Mark(fmt.Errorf("the resource %q is not ours: %s", s.id, why), failure.WithClass(failure.ClassTerminal),
-		failure.WithReason(ReasonForeign), failure.WithRetryAfter(lifecycle.Spread(s.options.Poll, s.req.Object)))
+		failure.WithReason(ReasonForeign), failure.WithRetryAfter(s.poll()))
 	return remediable(err, remedy)
 }
 

@@ -34,6 +34,22 @@ func (s *session[T]) publish(ctx context.Context) error {
 	return nil
 }
 
+// shareObserved does for an object that may not change its resource what changes nothing outside. The
+// connection details of another object's resource are not published: who may create objects could
+// read them.
+func (s *session[T]) shareObserved(ctx context.Context) error {
+	if s.seen.State != UpToDate && s.seen.State != Drifted {
+		return nil
+	}
+	if _, err := s.lateInitialize(ctx); err != nil {
+		return err
+	}
+	if standing := (ownership[T]{s}).standing(); standing == ours || standing == unowned {
+		return s.publish(ctx)
+	}
+	return nil
+}
+
 // lateInitialize writes to the spec what the system has chosen, and reports whether it has: then
 // the object is another one, and the reconcile that follows sees it.
 func (s *session[T]) lateInitialize(ctx context.Context) (bool, error) {

@@ -60,7 +60,10 @@ func (s *session[T]) call(ctx context.Context, what string, call func(ctx contex
 // find finds out the id of the resource, and observes it.
 func (s *session[T]) find(ctx context.Context) (err error) {
 	obj := s.req.Object
-	if s.record, err = recordOf(obj); err != nil {
+	if s.record, err = recordOf(obj); err == nil {
+		_, err = pollOf(obj)
+	}
+	if err != nil {
 		return failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonWrongAnnotation))
 	}
 	s.recall()
@@ -275,7 +278,7 @@ func (s *session[T]) reconcile(ctx context.Context) (ctrl.Result, error) {
 	if s.seen.State == Absent && !s.recent() {
 		if why := allowed.Refusal(policy.VerbCreate); why != "" {
 			s.markAbsent(why)
-			return ctrlkit.ContinueAndRequeueAfter(lifecycle.Spread(s.options.Poll, s.req.Object))
+			return ctrlkit.ContinueAndRequeueAfter(s.poll())
 		}
 		if err := s.create(ctx); err != nil {
 			return ctrl.Result{}, err
@@ -399,7 +402,7 @@ func (s *session[T]) settle(ctx context.Context) (ctrl.Result, error) {
 	if s.seen.Unavailable != "" {
 		return ctrlkit.PollFor("the resource to be available: "+s.seen.Unavailable, s.options.Busy)
 	}
-	return ctrlkit.ContinueAndRequeueAfter(lifecycle.Spread(s.options.Poll, s.req.Object))
+	return ctrlkit.ContinueAndRequeueAfter(s.poll())
 }
 
 // delete deletes the resource that find has observed.

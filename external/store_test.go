@@ -81,11 +81,23 @@ type storeClient struct{ *store }
 var (
 	_ external.Finder[*Silo]          = storeClient{}
 	_ external.LateInitializer[*Silo] = storeClient{}
+	_ external.Releaser[*Silo]        = storeClient{}
 )
 
 func (c storeClient) Close() error {
 	c.open--
+	if c.fail != nil {
+		return c.fail("close")
+	}
 	return nil
+}
+
+func (c storeClient) Release(_ context.Context, _ *Silo, id string) error {
+	err := c.called("release")
+	if err == nil {
+		c.all[id].owner = ""
+	}
+	return err
 }
 
 func (c storeClient) Observe(_ context.Context, obj *Silo, id string) (external.Observation, error) {

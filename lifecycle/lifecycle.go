@@ -10,6 +10,7 @@ import (
 	"maps"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,6 +34,9 @@ const ConditionManaged = "Managed"
 // ReasonAnotherOperator is the reason of the Kubernetes event for an object that another
 // installation of the operator has claimed.
 const ReasonAnotherOperator = "AnotherOperator"
+
+// ReasonNotReleased is the reason of the Kubernetes event for an object whose [Releaser] has failed.
+const ReasonNotReleased = "NotReleased"
 
 // Options configure [New]. The zero value manages all objects.
 type Options struct {
@@ -68,6 +72,7 @@ func New[T client.Object](name string, r Reconciler[T], options Options) step.Cl
 	l := &lifecycle[T]{name: name, reconciler: r, options: options}
 	l.claimer, _ = r.(Claimer[T])
 	l.updater, _ = r.(StatusUpdater[T])
+	l.releaser, _ = r.(Releaser[T])
 	_, l.checks = r.(VerbChecker[T])
 	return l
 }
@@ -77,6 +82,7 @@ type lifecycle[T client.Object] struct {
 	reconciler Reconciler[T]
 	claimer    Claimer[T]
 	updater    StatusUpdater[T]
+	releaser   Releaser[T]
 	checks     bool // the reconciler checks each verb itself
 	options    Options
 }
@@ -215,6 +221,11 @@ func (l *lifecycle[T]) Cleanup(ctx context.Context, req *step.Request[T]) (ctrl.
 		return l.reconciler.Delete(ctx, req)
 	case policy.DeletionDetach:
 		req.Logger.Info("What the object stands for is left, as its policy says", "policy", decision.Message())
+		if l.releaser != nil {
+			if err := l.releaser.Release(ctx, req); err != nil { // a policy may keep it because the system does not answer
+				req.Event(corev1.EventTypeWarning, ReasonNotReleased, "Delete", "What the object stood for is left, and still marked as its own: %v", err)
+			}
+		}
 		return ctrlkit.NoRequeue()
 	default:
 		return ctrl.Result{}, invalid(decision)

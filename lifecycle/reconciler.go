@@ -15,7 +15,7 @@ import (
 
 // A Reconciler makes what an object stands for as its spec wants it, and removes it. One value
 // serves all objects, at the same time. Further abilities are optional interfaces: [Claimer],
-// [StatusUpdater] and [VerbChecker], and the methods Watches of [step.Watcher] and Conditions of
+// [StatusUpdater], [Releaser] and [VerbChecker], and the methods Watches of [step.Watcher] and Conditions of
 // [step.ConditionDeclarer].
 //
 // The methods Watches, Uses, Conditions and Post of package step are called, too, if it has them.
@@ -73,6 +73,15 @@ type StatusUpdater[T client.Object] interface {
 	// deleted, instead of CreateOrUpdate, if its policy does not allow that. It changes nothing
 	// outside the status of req.Object.
 	UpdateStatus(ctx context.Context, req *step.Request[T]) error
+}
+
+// A Releaser is a [Reconciler] that says outside the cluster that what an object stands for has no
+// owner any more.
+type Releaser[T client.Object] interface {
+	Reconciler[T]
+	// Release is called instead of Delete for an object that is being deleted, if its policy keeps
+	// what it stands for. An error is reported in a Kubernetes event, and prevents nothing.
+	Release(ctx context.Context, req *step.Request[T]) error
 }
 
 // A VerbChecker is a [Reconciler] that asks [PolicyOf] before it creates, and before it updates.

@@ -145,6 +145,12 @@ func (c *consumerClient) Delete(ctx context.Context, _ *v1.Consumer, id string) 
 	return classified(err)
 }
 
+// Release implements [external.Releaser].
+func (c *consumerClient) Release(ctx context.Context, _ *v1.Consumer, _ string) error {
+	c.now.Metadata = withoutOwner(c.now.Metadata)
+	return classified(c.lease.Conn.UpdateConsumer(ctx, c.stream, c.now))
+}
+
 // Close releases the connection.
 func (c *consumerClient) Close() error { return c.lease.Release() }
 

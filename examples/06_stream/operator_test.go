@@ -307,9 +307,12 @@ func checkAdoption(t *testing.T, c *cluster) {
 	exampletest.Must(t, c.Delete(t.Context(), audit))
 	c.Gone(t, audit)
 
+	checkTaker(t, c, now)
 	exampletest.Must(t, c.Delete(t.Context(), now))
 	c.Gone(t, now)
-	c.config(t, "EVENTS") // it was retained
+	if owner, ok := c.config(t, "EVENTS").Metadata[ownerKey]; ok { // it was retained, and released
+		t.Errorf("the owner of the retained stream is %q", owner)
+	}
 
 	events = newEvents()
 	events.Annotations = map[string]string{external.IDAnnotation: "EVENTS"}
@@ -322,6 +325,33 @@ func checkAdoption(t *testing.T, c *cluster) {
 	c.Gone(t, events)
 	if _, err := c.js.Stream(t.Context(), "EVENTS"); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		t.Errorf("the stream in NATS: error %v, want that it is deleted", err)
+	}
+}
+
+// checkTaker creates a Stream that names the stream of another Stream, with every word that a taker
+// has. Nothing changes for that one, also when the taker is deleted.
+func checkTaker(t *testing.T, c *cluster, owner *v1.Stream) {
+	before := c.config(t, "EVENTS")
+	_, err := c.js.Publish(t.Context(), "more", []byte("a message"))
+	exampletest.Must(t, err)
+	taker := &v1.Stream{ObjectMeta: c.In("taker"), Spec: v1.StreamSpec{Name: "EVENTS", Subjects: []string{"theirs"}}}
+	taker.Annotations = map[string]string{external.IDAnnotation: "EVENTS", external.AdoptFromAnnotation: string(owner.UID)}
+	exampletest.Must(t, c.Add(t.Context(), taker))
+	refused := c.stream(t, "taker", "refused", func(s *v1.Stream) bool {
+		return meta.IsStatusConditionPresentAndEqual(s.Status.Conditions, condition.Stalled, metav1.ConditionTrue)
+	})
+	if got := meta.FindStatusCondition(refused.Status.Conditions, condition.Stalled); got.Reason != external.ReasonForeign || strings.Contains(got.Message, "annotation") {
+		t.Errorf("the taker is %s: %s", got.Reason, got.Message)
+	}
+	exampletest.Must(t, c.Delete(t.Context(), taker))
+	c.Gone(t, taker)
+	if diff := cmp.Diff(before, c.config(t, "EVENTS")); diff != "" {
+		t.Error(diff)
+	}
+	stream, err := c.js.Stream(t.Context(), "EVENTS")
+	exampletest.Must(t, err)
+	if messages := stream.CachedInfo().State.Msgs; messages != 1 {
+		t.Errorf("the stream has %d messages", messages)
 	}
 }
 

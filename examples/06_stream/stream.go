@@ -64,6 +64,7 @@ type streamClient struct {
 
 var (
 	_ external.LateInitializer[*v1.Stream] = (*streamClient)(nil)
+	_ external.Releaser[*v1.Stream]        = (*streamClient)(nil)
 	_ external.Connector[*v1.Stream]       = streams{}
 )
 
@@ -117,6 +118,12 @@ func (c *streamClient) Delete(ctx context.Context, _ *v1.Stream, id string) erro
 	return classified(err)
 }
 
+// Release implements [external.Releaser].
+func (c *streamClient) Release(ctx context.Context, _ *v1.Stream, _ string) error {
+	c.now.Metadata = withoutOwner(c.now.Metadata)
+	return classified(c.lease.Conn.UpdateStream(ctx, c.now))
+}
+
 // LateInitialize implements [external.LateInitializer]: the limits of an adopted stream become
 // those of the spec.
 func (c *streamClient) LateInitialize(obj *v1.Stream) {
@@ -167,6 +174,13 @@ func streamConfig(obj *v1.Stream, base jetstream.StreamConfig) jetstream.StreamC
 	}
 	base.Metadata = withOwner(base.Metadata, obj)
 	return base
+}
+
+// withoutOwner returns metadata without an owner.
+func withoutOwner(metadata map[string]string) map[string]string {
+	metadata = maps.Clone(metadata)
+	delete(metadata, ownerKey)
+	return metadata
 }
 
 // withOwner returns metadata with the owner of what an object stands for.
