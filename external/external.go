@@ -240,7 +240,7 @@ func (e *external[T]) UpdateStatus(ctx context.Context, req *step.Request[T]) er
 		return nil
 	}
 	s.mark()
-	return s.shareObserved(ctx)
+	return shareObserved(ctx, s)
 }
 
 // Release implements [lifecycle.Releaser].

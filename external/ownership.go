@@ -275,7 +275,7 @@ func (s ownership[T]) belongsTo(other client.Object, err error) error {
 // event.
 func (s ownership[T]) foreign(why, remedy string) error {
 	err := failure.Mark(fmt.Errorf("the resource %q is not ours: %s", s.id, why), failure.WithClass(failure.ClassTerminal),
-		failure.WithReason(ReasonForeign), failure.WithRetryAfter(s.poll()))
+		failure.WithReason(ReasonForeign), failure.WithRetryAfter(s.poll(s.req.Object)))
 	return remediable(err, remedy)
 }
 

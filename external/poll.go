@@ -13,14 +13,14 @@ import (
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 )
 
-// poll returns when the resource is observed again.
-func (s *session[T]) poll() time.Duration {
-	byUser, _ := pollOf(s.req.Object) // find has checked it
+// poll returns when the resource of an object is observed again.
+func (e *external[T]) poll(obj T) time.Duration {
+	byUser, _ := pollOf(obj) // find has checked it
 	var byOperator time.Duration
-	if s.options.PollOf != nil {
-		byOperator = s.options.PollOf(s.req.Object)
+	if e.options.PollOf != nil {
+		byOperator = e.options.PollOf(obj)
 	}
-	return lifecycle.Spread(cmp.Or(byUser, byOperator, s.options.Poll), s.req.Object)
+	return lifecycle.Spread(cmp.Or(byUser, byOperator, e.options.Poll), obj)
 }
 
 // pollOf returns what the users of an object say, zero if they say nothing.

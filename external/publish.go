@@ -37,7 +37,7 @@ func (s *session[T]) publish(ctx context.Context) error {
 // shareObserved does for an object that may not change its resource what changes nothing outside. The
 // connection details of another object's resource are not published: who may create objects could
 // read them.
-func (s *session[T]) shareObserved(ctx context.Context) error {
+func shareObserved[T client.Object](ctx context.Context, s *session[T]) error {
 	if s.seen.State != UpToDate && s.seen.State != Drifted {
 		return nil
 	}

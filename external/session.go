@@ -278,7 +278,7 @@ func (s *session[T]) reconcile(ctx context.Context) (ctrl.Result, error) {
 	if s.seen.State == Absent && !s.recent() {
 		if why := allowed.Refusal(policy.VerbCreate); why != "" {
 			s.markAbsent(why)
-			return ctrlkit.ContinueAndRequeueAfter(s.poll())
+			return ctrlkit.ContinueAndRequeueAfter(s.poll(s.req.Object))
 		}
 		if err := s.create(ctx); err != nil {
 			return ctrl.Result{}, err
@@ -402,7 +402,7 @@ func (s *session[T]) settle(ctx context.Context) (ctrl.Result, error) {
 	if s.seen.Unavailable != "" {
 		return ctrlkit.PollFor("the resource to be available: "+s.seen.Unavailable, s.options.Busy)
 	}
-	return ctrlkit.ContinueAndRequeueAfter(s.poll())
+	return ctrlkit.ContinueAndRequeueAfter(s.poll(s.req.Object))
 }
 
 // delete deletes the resource that find has observed.
