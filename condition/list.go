@@ -4,8 +4,9 @@
 package condition
 
 import (
-	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +28,7 @@ func (l *list) find(conditionType string) *metav1.Condition {
 // put changes a condition. The transition time moves if the status is not the stored one: a
 // condition that goes and comes back within one reconcile has not changed.
 func (l *list) put(conditionType string, status metav1.ConditionStatus, reason, message string) {
-	checkReason(conditionType, reason)
+	reason, message = validReason(reason, message)
 	c := metav1.Condition{
 		Type: conditionType, Status: status, Reason: reason, Message: shorten(message, longestMessage),
 		ObservedGeneration: l.generation, LastTransitionTime: l.now,
@@ -74,15 +75,35 @@ func (l *list) setPaused(reason, message string) {
 	l.put(Paused, metav1.ConditionTrue, reason, message)
 }
 
-// checkSeverity and checkReason panic about what is a mistake in the caller's code.
+// checkSeverity panics about what is a mistake in the caller's code.
 func checkSeverity(what string, severity Severity) {
 	if severity < SeverityInfo || severity > SeverityError {
 		panic("condition: " + what + " is set without a severity: use SeverityInfo, SeverityWarning or SeverityError")
 	}
 }
 
-func checkReason(what, reason string) {
-	if !reasonPattern.MatchString(reason) || len(reason) > longestReason {
-		panic(fmt.Sprintf("condition: reason %q of %s: a reason looks like \"SecretNotFound\"", reason, what))
+// validReason returns a reason that the API server accepts. Reasons may come from the answers of
+// other systems: one that is not valid is written in upper camel case, and the message begins with
+// the original one.
+func validReason(reason, message string) (valid, text string) {
+	if len(reason) <= longestReason && reasonPattern.MatchString(reason) {
+		return reason, message
 	}
+	var b strings.Builder
+	for word := range strings.FieldsFuncSeq(reason, func(r rune) bool {
+		return r != '_' && (r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r))
+	}) {
+		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	if valid = strings.TrimLeft(b.String(), "_"); valid == "" || unicode.IsDigit(rune(valid[0])) {
+		valid = "Reason" + valid
+	}
+	switch {
+	case reason == "" || strings.HasPrefix(message, reason):
+	case message == "":
+		message = reason
+	default:
+		message = reason + ": " + message
+	}
+	return valid[:min(len(valid), longestReason)], message
 }

@@ -11,6 +11,10 @@ import (
 )
 
 // MarkHealthy sets a declared condition to its healthy status. The message may be empty.
+//
+// A reason looks like "SecretNotFound". One that the API server would refuse, such as the
+// "quota-exceeded" of another system, becomes "QuotaExceeded", and the message begins with the
+// original one. That holds for all methods of a Set.
 func (s *Set) MarkHealthy(conditionType, reason, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +70,7 @@ func (s *Set) MarkFailed(severity Severity, reason, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	checkSeverity("a failure", severity)
-	checkReason("a failure", reason)
+	reason, message = validReason(reason, message)
 	if s.failure == nil || severity > s.failure.severity {
 		s.failure = &failed{severity, reason, cmp.Or(message, reason)}
 	}

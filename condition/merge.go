@@ -81,5 +81,6 @@ func (s *Set) mergeForeign(c metav1.Condition) {
 	if c.LastTransitionTime.IsZero() {
 		c.LastTransitionTime = s.list.now
 	}
+	c.Reason, c.Message = validReason(c.Reason, c.Message)
 	s.list.replace(c)
 }

@@ -254,3 +254,28 @@ engine A/Found | A does set Ready=True | reconcile 2
     Found Unknown NotReached: not evaluated yet
     Do A => failed
     error: a step has changed a field that the engine does not write: condition Ready is set on the object, but it is computed: declare a condition of another type and set that
+
+# A reason that the API server would refuse costs nothing of what it says.
+engine A/Found | A does healthy Found Fine | reconcile
+    Do A -> patch status => done, Ready
+    Found True Fine
+A does unhealthy Found error quota-exceeded all 5 are used | reconcile
+    Do A -> patch status => done
+    Ready False QuotaExceeded: Found: quota-exceeded: all 5 are used (Stalled)
+    Found False QuotaExceeded: quota-exceeded: all 5 are used
+    event QuotaExceeded: quota-exceeded: all 5 are used
+
+# Who panics is not Ready, whatever it has said before.
+engine A/Found | A does healthy Found Fine | reconcile
+    Do A -> patch status => done, Ready
+    Found True Fine
+A does healthy Found Better; healthy Missing Fine | reconcile
+    Do A -> patch status => failed
+    Ready False Panic: A: panic: condition: Missing is set but not declared: declare it (Stalled) (event)
+    Found True Better
+A does healthy Found Better; unhealthy Found error Taken it is taken; panic first | reconcile
+    Do A -> patch status => failed
+    Ready False Taken: Found: it is taken (Stalled)
+    Found False Taken: it is taken
+    event Taken: it is taken
+    error: A: panic: the first thing broke
