@@ -5,6 +5,7 @@ package condition
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,13 +82,13 @@ func (s *Set) worst() (worst *failed, conditionType string, others int) {
 }
 
 // WorstSeverity returns the severity of the worst declared condition that was set in this reconcile
-// and is not informational; zero if there is none.
-func (s *Set) WorstSeverity() Severity {
+// and is not informational, of all or of those of some types; zero if there is none.
+func (s *Set) WorstSeverity(types ...string) Severity {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var worst Severity
 	for _, d := range s.declared {
-		if d.Weight == WeightRequired {
+		if d.Weight == WeightRequired && (len(types) == 0 || slices.Contains(types, d.Type)) {
 			worst = max(worst, s.severities[d.Type])
 		}
 	}

@@ -92,6 +92,9 @@ type Outcome struct {
 	Class, Remedy string
 	// Waits are what it waits for.
 	Waits []Wait
+	// Stalled is what a person has to change before the operator can continue, as a condition says
+	// it; empty if there is no such condition.
+	Stalled string
 	// RequeueAfter is the requested time until the next reconcile, zero if there is none.
 	RequeueAfter time.Duration
 }
@@ -176,6 +179,7 @@ const (
 	ResultConverged Result = "converged" // no input has changed since it was done
 	ResultWaiting   Result = "waiting"   // something is missing that is expected to come
 	ResultFailed    Result = "failed"
+	ResultStalled   Result = "stalled" // nothing has failed, and a condition says that a person has to act
 	ResultPaused    Result = "paused"  // the object is left alone
 	ResultGone      Result = "gone"    // the object does not exist
 	ResultStale     Result = "stale"   // the cache does not have our last write yet
@@ -187,6 +191,9 @@ type Finished struct {
 	Result   Result
 	Outcome  Outcome
 	Duration time.Duration
+	// Stalled is since when the object has the condition Stalled, also because of a failure; zero if
+	// it has not, or if the reconcile has ended before its steps.
+	Stalled time.Time
 }
 
 func (Triggered) event()     {}
@@ -285,11 +292,13 @@ func (e Unwatched) String() string {
 func (e Requeued) String() string { return fmt.Sprintf("requeued within %v (%s)", e.After, e.Why) }
 func (e Finished) String() string { return "finished: " + string(e.Result) }
 
-// String describes the outcome: "done", "failed: ..." or "waits for ...".
+// String describes the outcome: "done", "failed: ...", "stalled: ..." or "waits for ...".
 func (o Outcome) String() string {
 	switch {
 	case o.Err != nil:
 		return "failed: " + o.Err.Error()
+	case o.Stalled != "":
+		return "stalled: " + o.Stalled
 	case len(o.Waits) > 0:
 		texts := make([]string, len(o.Waits))
 		for i, w := range o.Waits {
@@ -303,11 +312,13 @@ func (o Outcome) String() string {
 	}
 }
 
-// Word returns the outcome in one word: "failed", "waiting", "requeue" or "done".
+// Word returns the outcome in one word: "failed", "stalled", "waiting", "requeue" or "done".
 func (o Outcome) Word() string {
 	switch {
 	case o.Err != nil:
 		return "failed"
+	case o.Stalled != "":
+		return "stalled"
 	case len(o.Waits) > 0:
 		return "waiting"
 	case o.RequeueAfter > 0:

@@ -87,7 +87,7 @@ func (h *history) stand(entry kept) {
 		h.hot = entry.when.Add(event.Slowed)
 	case Finished:
 		switch event.Result {
-		case ResultFailed, ResultWaiting, ResultPaused:
+		case ResultFailed, ResultStalled, ResultWaiting, ResultPaused:
 			h.settled = stuck
 		case ResultStale: // nothing was evaluated
 		case ResultGone, ResultDeleted: // another object of this name starts anew

@@ -93,6 +93,9 @@ func (o Outcome) values() []any {
 	if o.Err != nil {
 		values = append(values, "class", o.Class, "failure", o.Err.Error())
 	}
+	if o.Stalled != "" {
+		values = append(values, "stalled", o.Stalled)
+	}
 	for _, w := range o.Waits {
 		values = append(values, "waitsFor", w.For)
 	}

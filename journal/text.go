@@ -238,7 +238,7 @@ func (c Cause) withTexts(f func(string) string) Cause {
 }
 
 func (o Outcome) withTexts(f func(string) string) Outcome {
-	o.Err, o.Remedy = errorWithTexts(o.Err, f), f(o.Remedy)
+	o.Err, o.Remedy, o.Stalled = errorWithTexts(o.Err, f), f(o.Remedy), f(o.Stalled)
 	if len(o.Waits) > 0 {
 		waits := slices.Clone(o.Waits[:min(len(o.Waits), mostTexts)])
 		for i := range waits {

@@ -19,6 +19,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/track"
+	"github.com/ctrlkit/ctrlkit/journal"
 )
 
 // conditions computes the conditions of an object from what its steps have set and from how they
@@ -140,6 +141,44 @@ func textOf(waits []ctrlkit.Wait) string {
 	for _, w := range waits {
 		if !slices.Contains(texts, w.For) {
 			texts = append(texts, w.For)
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// result returns what a reconcile of which the object was saved has come to. The journal, and what
+// shows it, repeat that.
+func (c *conditions[T]) result(out outcome) journal.Result {
+	switch {
+	case out.err != nil:
+		return journal.ResultFailed
+	case c.req.Conditions != nil && c.req.Conditions.WorstSeverity() == condition.SeverityError:
+		return journal.ResultStalled
+	case len(out.waits) > 0:
+		return journal.ResultWaiting
+	default:
+		return journal.ResultDone
+	}
+}
+
+// stalledSince returns since when the object is Stalled, zero if it is not.
+func (c *conditions[T]) stalledSince() time.Time {
+	if c.req.Conditions != nil && !c.engine.options.Partial {
+		if stalled, ok := c.req.Conditions.Get(condition.Stalled); ok && stalled.Status == metav1.ConditionTrue {
+			return stalled.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// stalled returns what a person has to change according to the conditions that a part declares,
+// empty if nothing.
+func (p *part[T]) stalled(set *condition.Set) string {
+	var texts []string
+	for _, d := range p.declared {
+		if set != nil && set.WorstSeverity(d.Type) == condition.SeverityError {
+			c, _ := set.Get(d.Type)
+			texts = append(texts, c.Reason+": "+c.Message)
 		}
 	}
 	return strings.Join(texts, "; ")

@@ -63,14 +63,10 @@ func (r *run[T]) do(ctx context.Context) (reconcile.Result, error) {
 	out = r.post(ctx, out)
 	r.conditions.summarize(&out, "")
 	out = r.saver.save(ctx, out, r)
-	switch {
-	case out.err != nil:
-		return r.finish(ctx, journal.ResultFailed, out)
-	case len(out.waits) > 0:
-		return r.finish(ctx, journal.ResultWaiting, out)
+	if out.err == nil && len(out.waits) == 0 {
+		r.noteUnchanged(out)
 	}
-	r.noteUnchanged(out)
-	return r.finish(ctx, journal.ResultDone, out)
+	return r.finish(ctx, r.conditions.result(out), out)
 }
 
 // cleanUp cleans up after an object that is being deleted, and removes its finalizer.
@@ -103,8 +99,9 @@ func (r *run[T]) cleanUp(ctx context.Context) (reconcile.Result, error) {
 	default:
 		r.conditions.summarize(&out, ReasonCleanedUp)
 	}
-	if out = r.saver.save(ctx, out, r); out.err != nil {
-		return r.finish(ctx, journal.ResultFailed, out)
+	out = r.saver.save(ctx, out, r)
+	if reached := r.conditions.result(out); out.err != nil || !done && reached == journal.ResultStalled {
+		return r.finish(ctx, reached, out)
 	}
 	if done {
 		r.memory.written.final = final && r.saver.writer.saved.metadata

@@ -227,7 +227,9 @@ func (r *Request[T]) observe(
 		run.Note(ctx, journal.StepEnded{Step: name, Phase: phase, Outcome: outcome, Duration: time.Since(began)})
 	}()
 	result, err = call(ctx, r)
-	outcome = outcomeOf(r.table, result, err)
+	if outcome = outcomeOf(r.table, result, err); outcome.Err == nil && phase != journal.PhasePost {
+		outcome.Stalled = p.stalled(r.Conditions)
+	}
 	return result, err
 }
 

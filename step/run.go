@@ -227,7 +227,11 @@ func (r *run[T]) noteEnd(ctx context.Context, how journal.Result, out outcome, r
 	case result.RequeueAfter > 0:
 		r.journal.Note(ctx, journal.Requeued{After: result.RequeueAfter, Why: "time"})
 	}
-	r.journal.Note(ctx, journal.Finished{Result: how, Outcome: o, Duration: time.Since(r.began)})
+	finished := journal.Finished{Result: how, Outcome: o, Duration: time.Since(r.began)}
+	if r.work != nil {
+		finished.Stalled = r.conditions.stalledSince()
+	}
+	r.journal.Note(ctx, finished)
 }
 
 // detectHotLoop examines what the reconcile has written, and returns how long the next one has to

@@ -123,6 +123,9 @@ func (p *page) adviseController(c *Controller, add adder) {
 			add(s.fault(), "%s fails (%s): %s.", name, s.Class, short(s.Remedy))
 			continue
 		}
+		if s.State == StateStalled {
+			add("", "%s can't continue before a person changes something: %s", name, short(s.Stalled))
+		}
 		if s.State == StateNotReady {
 			lacks := strings.TrimSuffix(s.Name+" is not ready: "+short(s.Lacks), ": ")
 			add(p.describe(s.Name), "%s. The operator continues by itself when it is. Its state, with its events:", lacks)
@@ -184,12 +187,10 @@ func (p *page) adviseConditions(add adder) {
 		switch {
 		case c.Status != metav1.ConditionTrue:
 		case c.Type == condition.Stalled:
-			add(reasonOf(c), "The operator can't continue by itself: change what the message of condition %s names.",
-				condition.Stalled)
+			add("", "The operator can't continue before a person changes something: %s", reasonOf(c))
 		case c.Type == condition.Reconciling && !slices.ContainsFunc(p.controllersOf(), (*Controller).busy):
 			// Otherwise advisePatience says when the operator reconciles next.
-			add(reasonOf(c), "The operator continues by itself; if it does not, check what the message of condition %s names.",
-				condition.Reconciling)
+			add("", "The operator continues by itself; if it does not, check this: %s", reasonOf(c))
 		}
 	}
 }

@@ -79,6 +79,7 @@ type Unwatched struct {
 const (
 	StateDone       = "done"
 	StateFailed     = "failed"
+	StateStalled    = "stalled" // a person has to act
 	StateWaiting    = "waiting"
 	StateRequeued   = "requeued" // it asks to run again before the steps after it
 	StateRunning    = "running"
@@ -106,6 +107,8 @@ type Step struct {
 	Class  string         `json:"class,omitempty"`
 	Remedy string         `json:"remedy,omitempty"`
 	Waits  []journal.Wait `json:"waits,omitempty"`
+	// Stalled is what a person has to change.
+	Stalled string `json:"stalled,omitempty"`
 	// Lacks is why an object of a set is not ready.
 	Lacks string `json:"lacks,omitempty"`
 	// After is the time after which it has asked to run again.
@@ -117,7 +120,7 @@ type Step struct {
 
 // passed reports whether the steps after s were reached, as far as the state says.
 func (s *Step) passed() bool {
-	return s.State != StateFailed && s.State != StateWaiting && s.State != StateRequeued
+	return s.State != StateFailed && s.State != StateWaiting && s.State != StateRequeued && !(s.State == StateStalled && len(s.Waits) > 0)
 }
 
 // A Run is one reconcile.

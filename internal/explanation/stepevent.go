@@ -82,6 +82,8 @@ func stepOf(name string, phase journal.Phase, o journal.Outcome) Step {
 	switch {
 	case o.Err != nil:
 		s.State, s.Error, s.Class, s.Remedy = StateFailed, o.Err.Error(), o.Class, cmp.Or(o.Remedy, failure.RemedyOf(failure.Class(o.Class)))
+	case o.Stalled != "":
+		s.State, s.Stalled = StateStalled, o.Stalled
 	case len(o.Waits) > 0:
 		s.State = StateWaiting
 	}
@@ -111,7 +113,7 @@ func inStep(steps []Step, name string, action Step) []Step {
 // step that ran last, and in a group that may be another one.
 func settle(steps []Step, ev journal.Finished, deleting bool) {
 	notReached := func(s Step) bool { return s.State == StateNotReached }
-	cut := slices.ContainsFunc(steps, notReached) || deleting && ev.Result == journal.ResultWaiting
+	cut := slices.ContainsFunc(steps, notReached) || deleting && (ev.Result == journal.ResultWaiting || ev.Result == journal.ResultStalled)
 	stopped := func(s Step) bool { return !s.passed() }
 	if cut && !slices.ContainsFunc(steps, stopped) {
 		// Nothing failed and nothing waits: the last step that asked for a time did so to run

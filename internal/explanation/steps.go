@@ -64,7 +64,7 @@ func times(n int) string {
 }
 
 var marks = map[string]string{
-	StateDone: "✓", StateFailed: "✗", StateWaiting: "…", StateRequeued: "↻", StateRunning: "▶",
+	StateDone: "✓", StateFailed: "✗", StateStalled: "✗", StateWaiting: "…", StateRequeued: "↻", StateRunning: "▶",
 	StateNotNeeded: "-", StateNotReached: "·", StateBlocked: "·", StateReady: "✓", StateNotReady: "…",
 }
 
@@ -122,6 +122,8 @@ func (p *page) stateOf(s *Step, beside []Step) string {
 			return fmt.Sprintf("waits, %s", p.lasting(s))
 		}
 		return fmt.Sprintf("waits, %s: %s", p.lasting(s), s.waitsFor())
+	case StateStalled:
+		return fmt.Sprintf("stalled, %s: %s", p.lasting(s), short(s.Stalled))
 	case StateNotReady:
 		return strings.TrimSuffix(fmt.Sprintf("not ready, %s: %s", p.lasting(s), short(s.Lacks)), ": ")
 	case StateRequeued:
@@ -149,14 +151,14 @@ func (s *Step) waitsFor() string {
 	return short(strings.Join(texts, "; "))
 }
 
-// stuck returns the steps that failed or wait, or instead of a step the actions of it that did, or
+// stuck returns the steps that failed, are stalled or wait, or instead of a step the actions of it that did, or
 // the objects of its set that are not ready.
 func stuck(steps []Step) []Step {
 	var all []Step
 	for _, s := range steps {
 		if inner := stuck(s.Actions); len(inner) > 0 && !s.passed() {
 			all = append(all, inner...)
-		} else if s.State == StateFailed || s.State == StateWaiting || s.State == StateNotReady {
+		} else if s.State == StateFailed || s.State == StateStalled || s.State == StateWaiting || s.State == StateNotReady {
 			all = append(all, s)
 		}
 	}

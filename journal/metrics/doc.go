@@ -25,6 +25,8 @@
 //	ctrlkit_failures_total{controller,class}
 //	ctrlkit_writes_total{controller,kind,verb,subresource,outcome}
 //	ctrlkit_hot_loops_total{controller}
+//	ctrlkit_stalled_objects{controller}
+//	ctrlkit_stalled_oldest_timestamp_seconds{controller}
 //	ctrlkit_object_result{controller,namespace,name,result}
 //	ctrlkit_object_failures{controller,namespace,name}
 //
@@ -32,8 +34,11 @@
 //
 //   - The values of result are those of journal.Result, of cause those of journal.CauseKind, of
 //     class those of package failure.
-//   - The outcome is done, failed, waiting or requeue; that of a write is done or failed.
+//   - The outcome is done, failed, stalled, waiting or requeue; that of a write is done or failed.
 //   - The durations are histograms.
+//   - The two of stalled objects are gauges of the objects with the condition Stalled, also because
+//     of a failure: how many, and since when the oldest. They are known again when each object has been
+//     reconciled after a start.
 //   - The last two exist only with [PerObjectEach]: ctrlkit_object_result is 1 for the result of
 //     the last reconcile, ctrlkit_object_failures is the number of failures in a row.
 //

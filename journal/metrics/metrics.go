@@ -38,6 +38,7 @@ const (
 // concurrent use.
 type Metrics struct {
 	series  *series
+	stalled *stalled
 	objects *objects // nil for PerObjectNone
 }
 
@@ -55,6 +56,9 @@ func New(registerer prometheus.Registerer, options Options) (*Metrics, error) {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
 	m := &Metrics{series: s}
+	if m.stalled, err = register(registerer, newStalled()); err != nil {
+		return nil, fmt.Errorf("registering metrics of stalled objects: %w", err)
+	}
 	if options.PerObject == PerObjectEach {
 		if m.objects, err = register(registerer, newObjects()); err != nil {
 			return nil, fmt.Errorf("registering metrics of objects: %w", err)
@@ -91,8 +95,10 @@ func (m *Metrics) Observe(_ context.Context, entry journal.Entry) {
 		s.hotLoops.WithLabelValues(controller).Inc()
 	case journal.Finished:
 		s.finished(controller, e)
+		key := objectKey{controller, entry.Object.Namespace, entry.Object.Name}
+		m.stalled.finished(key, e)
 		if m.objects != nil {
-			m.objects.finished(objectKey{controller, entry.Object.Namespace, entry.Object.Name}, e)
+			m.objects.finished(key, e)
 		}
 	}
 }

@@ -87,6 +87,7 @@ func TestSeries(t *testing.T) {
 	feed(m, "database", database,
 		journal.Started{Causes: []journal.Cause{{Kind: journal.CauseTimer, Times: 1}}},
 		journal.Finished{Result: journal.ResultDone})
+	feed(m, "database", database, journal.Finished{Result: journal.ResultStalled, Stalled: time.Unix(1700000000, 0)})
 
 	want, err := os.ReadFile("testdata/series.txt")
 	if err != nil {
@@ -146,6 +147,48 @@ ctrlkit_reconciles_total{controller="database",result="failed"} 4
 `, "ctrlkit_reconciles_total", "ctrlkit_object_failures")
 }
 
+// Objects that are stalled are counted, with the time of the oldest, until they no longer are.
+func TestStalled(t *testing.T) {
+	at := func(second int64) journal.Finished {
+		return journal.Finished{Result: journal.ResultStalled, Stalled: time.Unix(second, 0)}
+	}
+	failedAt := journal.Finished{Result: journal.ResultFailed, Outcome: failed, Stalled: time.Unix(5, 0)}
+	is := func(result journal.Result) journal.Finished { return journal.Finished{Result: result} }
+	for _, tt := range []struct {
+		name  string
+		other journal.Event // of another object
+		ends  []journal.Event
+		want  string // count and oldest
+	}{
+		{"never", nil, []journal.Event{is(journal.ResultDone)}, ""},
+		{"one", nil, []journal.Event{at(7)}, "1 7"},
+		{"because of a failure", nil, []journal.Event{failedAt}, "1 5"},
+		{"two", at(9), []journal.Event{at(7)}, "2 7"},
+		{"one of two is repaired", at(9), []journal.Event{at(7), is(journal.ResultDone)}, "1 9"},
+		{"repaired", nil, []journal.Event{at(7), is(journal.ResultDone)}, "0"},
+		{"in the hands of a person", nil, []journal.Event{at(7), is(journal.ResultPaused)}, "0"},
+		{"deleted", nil, []journal.Event{at(7), is(journal.ResultGone)}, "0"},
+		{"nothing was evaluated", nil, []journal.Event{at(7), is(journal.ResultStale), is(journal.ResultConverged), is(journal.ResultWaiting)}, "1 7"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			registry := prometheus.NewPedanticRegistry()
+			m := observer(t, registry, metrics.Options{})
+			feed(m, "database", database, tt.ends...)
+			if tt.other != nil {
+				feed(m, "database", journal.Object{Kind: "Database", Name: "other"}, tt.other)
+			}
+			want := ""
+			for i, value := range strings.Fields(tt.want) {
+				name := []string{"ctrlkit_stalled_objects", "ctrlkit_stalled_oldest_timestamp_seconds"}[i]
+				help := []string{"Objects that are Stalled: a person has to act.",
+					"Since when the object is Stalled that has been for longest. Absent while none is."}[i]
+				want += fmt.Sprintf("# HELP %s %s\n# TYPE %s gauge\n%s{controller=\"database\"} %s\n", name, help, name, name, value)
+			}
+			expect(t, registry, want, "ctrlkit_stalled_objects", "ctrlkit_stalled_oldest_timestamp_seconds")
+		})
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	taken := prometheus.NewPedanticRegistry()
 	taken.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "ctrlkit_hot_loops_total", Help: "Of another library."}))
@@ -162,6 +205,7 @@ func TestObjects(t *testing.T) {
 	fail := journal.Finished{Result: journal.ResultFailed, Outcome: failed}
 	wait := journal.Finished{Result: journal.ResultWaiting, Outcome: waiting}
 	stale := journal.Finished{Result: journal.ResultStale}
+	stalled := journal.Finished{Result: journal.ResultStalled}
 	slowed := journal.Finished{Result: journal.ResultWaiting}
 	gone := journal.Finished{Result: journal.ResultGone}
 	for _, tt := range []struct {
@@ -176,6 +220,7 @@ func TestObjects(t *testing.T) {
 		{"a wait is no failure", []journal.Event{wait, wait}, []string{"waiting", "0"}},
 		{"a cache that is stale says nothing", []journal.Event{fail, stale}, []string{"stale", "1"}},
 		{"nor does an object that is slowed down", []journal.Event{fail, slowed, fail}, []string{"failed", "2"}},
+		{"stalled", []journal.Event{fail, stalled}, []string{"stalled", "0"}},
 		{"gone", []journal.Event{fail, gone}, nil},
 		{"gone before it was seen", []journal.Event{gone}, nil},
 		{"a new one of the same name", []journal.Event{fail, gone, fail}, []string{"failed", "1"}},

@@ -70,7 +70,7 @@ A does unhealthy Found info NotFound there is no Secret | reconcile
 A does unhealthy Found warning NotFound there is no Secret | reconcile
     Do A => done
 A does unhealthy Found error NotFound there is no Secret | reconcile
-    Do A -> patch status => done
+    Do A -> patch status => stalled
     Ready False NotFound: Found: there is no Secret (Stalled)
 A does unhealthy Found error NotFound there is no Secret; fail first | reconcile
     Do A => failed
@@ -260,7 +260,7 @@ engine A/Found | A does healthy Found Fine | reconcile
     Do A -> patch status => done, Ready
     Found True Fine
 A does unhealthy Found error quota-exceeded all 5 are used | reconcile
-    Do A -> patch status => done
+    Do A -> patch status => stalled
     Ready False QuotaExceeded: Found: quota-exceeded: all 5 are used (Stalled)
     Found False QuotaExceeded: quota-exceeded: all 5 are used
     event QuotaExceeded: quota-exceeded: all 5 are used
