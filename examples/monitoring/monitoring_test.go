@@ -190,28 +190,35 @@ func dashboard(t *testing.T) []query {
 
 // alerts returns the expressions of the alerts.
 func alerts(t *testing.T) []query {
+	guide := string(read(t, "../../docs/operate.md"))
+	var list []query
+	for _, r := range alertRules(t) {
+		if !strings.Contains(guide, "`"+r.Alert+"`") {
+			t.Errorf("docs/operate.md does not explain %s", r.Alert)
+		}
+		if keys := slices.Sorted(maps.Keys(r.Annotations)); !slices.Equal(keys, []string{"description", "summary"}) {
+			t.Errorf("%s has the annotations %v", r.Alert, keys)
+		}
+		list = append(list, query{"alert " + r.Alert, r.Expr})
+	}
+	return list
+}
+
+// alertRules returns the alerts.
+func alertRules(t *testing.T) []rulefmt.Rule {
 	var object struct{ Spec json.RawMessage }
 	if err := yaml.Unmarshal(read(t, "alerts.yaml"), &object); err != nil {
 		t.Fatal(err)
 	}
-	rules, errs := rulefmt.Parse(object.Spec, false, model.UTF8Validation)
+	parsed, errs := rulefmt.Parse(object.Spec, false, model.UTF8Validation)
 	if len(errs) > 0 {
 		t.Fatal(errs) // of the templates, too
 	}
-	guide := string(read(t, "../../docs/operate.md"))
-	var list []query
-	for _, g := range rules.Groups {
-		for _, r := range g.Rules {
-			if !strings.Contains(guide, "`"+r.Alert+"`") {
-				t.Errorf("docs/operate.md does not explain %s", r.Alert)
-			}
-			if keys := slices.Sorted(maps.Keys(r.Annotations)); !slices.Equal(keys, []string{"description", "summary"}) {
-				t.Errorf("%s has the annotations %v", r.Alert, keys)
-			}
-			list = append(list, query{"alert " + r.Alert, r.Expr})
-		}
+	var all []rulefmt.Rule
+	for _, g := range parsed.Groups {
+		all = append(all, g.Rules...)
 	}
-	return list
+	return all
 }
 
 func read(t *testing.T, name string) []byte {

@@ -38,7 +38,11 @@ func seriesOf(t *testing.T) map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[string][]string{"ctrlkit_hot_loops_total": {"controller"}} // a loop takes a while
+	// A loop takes a while, and a ConfigMap has no conditions.
+	known := map[string][]string{}
+	for _, name := range []string{"ctrlkit_hot_loops_total", "ctrlkit_stalled_objects", "ctrlkit_stalled_oldest_timestamp_seconds"} {
+		known[name] = []string{"controller"}
+	}
 	for _, f := range families {
 		var names []string
 		for _, l := range f.GetMetric()[0].GetLabel() {
