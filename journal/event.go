@@ -59,6 +59,14 @@ type StepBegan struct {
 	Phase Phase
 }
 
+// StepLate says that a phase of a step has been running for long, and still runs.
+type StepLate struct {
+	Step  string
+	Phase Phase
+	// After is how long it has been running, and Limit when its context is done.
+	After, Limit time.Duration
+}
+
 // StepSkipped says that a step did not run: its condition does not hold, or a step before it did
 // not pass.
 type StepSkipped struct {
@@ -200,6 +208,7 @@ func (Triggered) event()     {}
 func (Started) event()       {}
 func (StepBegan) event()     {}
 func (StepEnded) event()     {}
+func (StepLate) event()      {}
 func (StepSkipped) event()   {}
 func (ActionBegan) event()   {}
 func (ActionEnded) event()   {}
@@ -228,6 +237,14 @@ func (e Started) String() string {
 
 func (e StepBegan) String() string { return fmt.Sprintf("%s of %s begins", e.Phase, e.Step) }
 func (e StepEnded) String() string { return fmt.Sprintf("%s of %s %s", e.Phase, e.Step, e.Outcome) }
+
+func (e StepLate) String() string {
+	what := fmt.Sprintf("%s of %s has been running for %v", e.Phase, e.Step, e.After)
+	if e.After < e.Limit {
+		return fmt.Sprintf("%s; it is canceled after %v", what, e.Limit)
+	}
+	return fmt.Sprintf("%s, and ignores that it was canceled after %v", what, e.Limit)
+}
 
 func (e StepSkipped) String() string {
 	if e.After == "" {

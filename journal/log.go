@@ -52,6 +52,8 @@ func logLine(event Event) (message string, values []any) {
 		return "Step begins", []any{"step", e.Step, "phase", e.Phase}
 	case StepEnded:
 		return "Step ended", append([]any{"step", e.Step, "phase", e.Phase, "took", e.Duration}, e.Outcome.values()...)
+	case StepLate:
+		return "Step takes long", []any{"step", e.Step, "phase", e.Phase, "after", e.After, "limit", e.Limit}
 	case StepSkipped:
 		return "Step skipped", []any{"step", e.Step, "after", e.After}
 	case ActionBegan:

@@ -184,6 +184,9 @@ func withTexts(event Event, f func(string) string) Event {
 	case StepBegan:
 		e.Step = f(e.Step)
 		return e
+	case StepLate:
+		e.Step = f(e.Step)
+		return e
 	case StepEnded:
 		e.Step, e.Outcome = f(e.Step), e.Outcome.withTexts(f)
 		return e

@@ -171,19 +171,6 @@ func (c *conditions[T]) stalledSince() time.Time {
 	return time.Time{}
 }
 
-// stalled returns what a person has to change according to the conditions that a part declares,
-// empty if nothing.
-func (p *part[T]) stalled(set *condition.Set) string {
-	var texts []string
-	for _, d := range p.declared {
-		if set != nil && set.WorstSeverity(d.Type) == condition.SeverityError {
-			c, _ := set.Get(d.Type)
-			texts = append(texts, c.Reason+": "+c.Message)
-		}
-	}
-	return strings.Join(texts, "; ")
-}
-
 // settle decides about the declared conditions that no step has set in this reconcile, by how
 // their step ended:
 //

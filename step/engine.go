@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/events"
@@ -119,6 +120,11 @@ type Options[T client.Object] struct {
 	// themselves: see [UseDeclarer] and [Engine.Needs].
 	Uses []permission.Use
 
+	// StepTimeout is how long Do, Cleanup, Claim or Post of one step may take, 5 minutes if it is
+	// zero. After that its context is done. Each is reported while it runs, in the log, in the journal
+	// and with an event: after a fifth of the time, and again if it ignores its context.
+	StepTimeout time.Duration
+
 	// Controller are options for the controller that [Engine.Complete] makes.
 	Controller controller.Options
 }
@@ -151,6 +157,9 @@ func New[T client.Object](options Options[T], steps ...Step[T]) (*Engine[T], err
 	var mistakes []error
 	if len(validation.IsDNS1123Label(options.Name)) > 0 {
 		mistakes = append(mistakes, fmt.Errorf("name %q: a controller's name is a DNS label, for example \"backup\"", options.Name))
+	}
+	if options.StepTimeout < 0 {
+		mistakes = append(mistakes, fmt.Errorf("step timeout %v: it is negative; zero is %v", options.StepTimeout, defaultStepTimeout))
 	}
 	mistakes = append(mistakes, checkSteps(e.plan)...)
 	if t := reflect.TypeFor[T](); t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {

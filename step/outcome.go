@@ -5,12 +5,14 @@ package step
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	outcomes "github.com/ctrlkit/ctrlkit/internal/outcome"
 )
@@ -64,4 +66,17 @@ func (o outcome) parts() outcomes.Outcome[ctrlkit.Wait] {
 		Waits:       o.waits,
 		Interrupted: !o.passed,
 	}
+}
+
+// stalledBy returns what a person has to change according to some declared conditions, empty if
+// nothing.
+func stalledBy(set *condition.Set, declared []condition.Declaration) string {
+	var texts []string
+	for _, d := range declared {
+		if set != nil && set.WorstSeverity(d.Type) == condition.SeverityError {
+			c, _ := set.Get(d.Type)
+			texts = append(texts, c.Reason+": "+c.Message)
+		}
+	}
+	return strings.Join(texts, "; ")
 }

@@ -26,6 +26,8 @@ const (
 	// ReasonHotLoop: the object is reconciled again and again because of what is written to it, and
 	// slowed down.
 	ReasonHotLoop = "HotLoop"
+	// ReasonStepLate is the reason of an event: a step has been running for long.
+	ReasonStepLate = "StepLate"
 	// ReasonNotNeeded: the step that declares the condition is in a [When] that does not hold.
 	ReasonNotNeeded = "NotNeeded"
 	// ReasonOwnedByAnother: an object that is wanted exists and belongs to another owner.

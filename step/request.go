@@ -62,6 +62,7 @@ type Request[T client.Object] struct {
 	table    *failure.Table
 	recorder events.EventRecorder // nil without one
 	owner    string               // the field owner of what is applied
+	limit    time.Duration        // of each phase of a step; zero if there is none
 	places   *places              // of steps that run at the same time; nil if none do
 
 	finalizer  string
@@ -215,7 +216,7 @@ func (r *Request[T]) observe(
 	run := r.journal
 	if run == nil {
 		r.places.begin(p.index)
-		return call(ctx, r)
+		return r.limited(ctx, p, phase, call)
 	}
 	name := p.step.Name()
 	ctx = track.WithStep(ctx, name)
@@ -226,9 +227,9 @@ func (r *Request[T]) observe(
 	defer func() { // also when it panics, which the action around this catches
 		run.Note(ctx, journal.StepEnded{Step: name, Phase: phase, Outcome: outcome, Duration: time.Since(began)})
 	}()
-	result, err = call(ctx, r)
+	result, err = r.limited(ctx, p, phase, call)
 	if outcome = outcomeOf(r.table, result, err); outcome.Err == nil && phase != journal.PhasePost {
-		outcome.Stalled = p.stalled(r.Conditions)
+		outcome.Stalled = stalledBy(r.Conditions, p.declared)
 	}
 	return result, err
 }

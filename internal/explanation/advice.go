@@ -114,6 +114,12 @@ func (p *page) adviseController(c *Controller, add adder) {
 	if p.x.Object == nil && c.over() || c.Gated != "" {
 		return
 	}
+	for _, s := range c.Steps {
+		if s.Late != "" {
+			add("", "%s. A call that does not return is the usual cause, and the worker does nothing else: "+
+				"look at what the step calls; the stacks of the operator's goroutines show where it is.", short(s.Late))
+		}
+	}
 	for _, s := range stuck(c.Steps) {
 		name := s.Name
 		if s.Phase == journal.PhaseCleanup {

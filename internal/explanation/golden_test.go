@@ -136,6 +136,13 @@ var scenes = map[string]struct {
 			}()
 		}},
 	},
+	"hanging": {
+		steps: steps(returns("Migrate", func() (ctrl.Result, error) {
+			<-time.After(time.Hour)
+			return ctrlkit.NoRequeue()
+		}), done("Publish")),
+		story: "create begin 2m explain 1h", more: map[string]func(*scene){"begin": func(s *scene) { go s.reconcile() }},
+	},
 	"gone": {steps: steps(readPassword{optional: true}, cleans("CreateDatabase", ctrlkit.NoRequeue)), story: "create settle 1h delete settle 3m"},
 }
 

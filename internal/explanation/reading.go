@@ -158,7 +158,7 @@ func (r *reading) midway() []Step {
 		case i < 0:
 			steps = append(steps, s)
 		case s.State == StateRunning && steps[i].Phase == s.Phase:
-			steps[i].Again = true
+			steps[i].Again, steps[i].Late = true, s.Late
 		default:
 			steps[i] = s
 		}

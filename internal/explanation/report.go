@@ -107,6 +107,8 @@ type Step struct {
 	Class  string         `json:"class,omitempty"`
 	Remedy string         `json:"remedy,omitempty"`
 	Waits  []journal.Wait `json:"waits,omitempty"`
+	// Late is what is to be said of one that has been running for long, empty if it has not.
+	Late string `json:"late,omitempty"`
 	// Stalled is what a person has to change.
 	Stalled string `json:"stalled,omitempty"`
 	// Lacks is why an object of a set is not ready.

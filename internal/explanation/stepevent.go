@@ -32,6 +32,11 @@ func stepEvent(steps []Step, e journal.Entry) ([]Step, bool) {
 			}
 		}
 		return put(steps, ended), true
+	case journal.StepLate:
+		if i := slices.IndexFunc(steps, func(s Step) bool { return s.Name == ev.Step && s.State == StateRunning }); i >= 0 {
+			steps[i].Late = ev.String()
+		}
+		return steps, true
 	case journal.StepSkipped:
 		state, by := StateNotNeeded, []string(nil)
 		if ev.After != "" {

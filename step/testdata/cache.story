@@ -32,6 +32,7 @@ catch up | reconcile
 engine A | A does pass 2m; grow | lag | reconcile 2
     Do A -> patch status => done, Ready
     object [] status 1
+    event StepLate: Do of A has been running for 1m0s; it is canceled after 5m0s
     => stale, again after 1s
 
 # Another object of the name is not one that the cache is stale with.
