@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"reflect"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -346,11 +347,18 @@ func classOf(err error) Class {
 		return ClassNotFound
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return ClassForbidden
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err), apierrors.IsRequestEntityTooLargeError(err):
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err), IsTooLarge(err):
 		return ClassInvalid
 	default:
 		return ClassTransient
 	}
+}
+
+// IsTooLarge reports whether a request was refused because of its size, by the API server or by its
+// etcd, of which the API server passes on the text alone.
+func IsTooLarge(err error) bool {
+	return apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsInternalError(err) &&
+		(strings.Contains(err.Error(), "etcdserver: request is too large") || strings.Contains(err.Error(), "trying to send message larger than max"))
 }
 
 // unavailable reports whether the server could not be reached or did not answer: it may have done

@@ -66,6 +66,8 @@ var known = []struct {
 	{"invalid", apierrors.NewInvalid(secret, "db", field.ErrorList{field.Required(field.NewPath("data"), "")}), failure.ClassInvalid},
 	{"a bad request", apierrors.NewBadRequest("what?"), failure.ClassInvalid},
 	{"a method that is not supported", apierrors.NewMethodNotSupported(secrets, "create"), failure.ClassInvalid},
+	{"too large for etcd", apierrors.NewInternalError(errors.New("etcdserver: request is too large")), failure.ClassInvalid},
+	{"another failure of etcd", apierrors.NewInternalError(errors.New("etcdserver: request timed out")), failure.ClassTransient},
 	{"too large", apierrors.NewRequestEntityTooLargeError("3 MiB"), failure.ClassInvalid},
 	{"terminal", reconcile.TerminalError(errBoom), failure.ClassTerminal},
 	{"terminal about something that passes", reconcile.TerminalError(apierrors.NewConflict(secrets, "db", errBoom)), failure.ClassTerminal},

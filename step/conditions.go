@@ -236,6 +236,14 @@ func (c *conditions[T]) announce(obj T) {
 	}
 }
 
+// announceUnsaved records an event about what a person has to repair and no condition says, because
+// the status could not be written.
+func (c *conditions[T]) announceUnsaved(out outcome) {
+	if recorder := c.engine.options.Recorder; recorder != nil && !out.silent && out.failure.Severity == condition.SeverityError {
+		recorder.Eventf(c.req.Snapshot(), nil, corev1.EventTypeWarning, out.failure.Reason, "Reconcile", "%s", out.err.Error())
+	}
+}
+
 // A textLimit keeps a failure whose text changes at each try from causing a write at each try.
 type textLimit struct {
 	texts   time.Time // when the text of a failure was last written

@@ -91,7 +91,14 @@ func (s *saver[T]) save(ctx context.Context, out outcome, report unsavedReporter
 	if status, ok := changed["status"]; ok {
 		err := w.write(ctx, partStatus, w.req.Object, status)
 		if err != nil && !(apierrors.IsNotFound(err) && w.memory.protection.isCleaned()) {
-			return report.unsaved(ctx, out, w.writeFailed(ctx, partStatus, err))
+			out = report.unsaved(ctx, out, w.writeFailed(ctx, partStatus, err))
+			if failure.IsTooLarge(err) {
+				if out = report.resummarize(out); w.writeConditions(ctx, w.req.Object) == nil {
+					return out
+				}
+			}
+			w.conditions.announceUnsaved(out)
+			return out
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ package step_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -141,5 +142,48 @@ func TestAnObservedGenerationBehindAPointer(t *testing.T) {
 		if observed != nil && got.Status.ObservedGeneration != 3 {
 			t.Errorf("status.observedGeneration: %d, want 3", got.Status.ObservedGeneration)
 		}
+	}
+}
+
+// What can't be written to the status is said by an event; of a status that is too large, the
+// conditions are written. A conflict, which passes, makes no event.
+func TestTheStatusCantBeWritten(t *testing.T) {
+	tooLarge := apierrors.NewRequestEntityTooLargeError("limit is 3145728")
+	for _, tt := range []struct {
+		name   string
+		err    error
+		once   bool
+		events []string
+		ready  string
+	}{
+		{"no permission", apierrors.NewForbidden(things, "a", errors.New("no role")), false,
+			[]string{`Forbidden: writing the status: things.test.example.com "a" is forbidden: no role`}, ""},
+		{"no status subresource", apierrors.NewNotFound(things, "a"), false,
+			[]string{`NoStatusSubresource: writing the status: things.test.example.com "a" not found`}, ""},
+		{"a conflict", apierrors.NewConflict(things, "a", errors.New("it has changed")), false, nil, ""},
+		{"an API server that restarts", apierrors.NewServiceUnavailable("restarting"), false, nil, ""},
+		{"too large", tooLarge, true, []string{"Invalid: writing the status: Request entity too large: limit is 3145728"},
+			"False Invalid: writing the status: Request entity too large: limit is 3145728"},
+		{"too large for etcd", apierrors.NewInternalError(errors.New("etcdserver: request is too large")), true,
+			[]string{"Invalid: writing the status: Internal error occurred: etcdserver: request is too large"},
+			"False Invalid: writing the status: Internal error occurred: etcdserver: request is too large"},
+		{"the conditions are too large, too", tooLarge, false, []string{"Invalid: writing the status: Request entity too large: limit is 3145728"}, ""},
+	} {
+		runInBubble(t, tt.name, func(t *testing.T) {
+			w := newWorld(t, newThing())
+			w.engine(doing("A", changing(func(obj *Thing) { obj.Status.Phase = "much" })))
+			refused := false
+			w.fault = func(request string) error {
+				if !strings.HasPrefix(request, "patch status") || tt.once && refused {
+					return nil
+				}
+				refused = true
+				return tt.err
+			}
+			_, _ = w.reconcile()
+			same(t, "events", tt.events, w.takeEvents())
+			w.is(condition.Ready, tt.ready)
+			same(t, "phase", "", w.thing().Status.Phase)
+		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/track"
 )
@@ -277,6 +278,27 @@ func (w *writer[T]) merge(part savedPart, ours, theirs T, conflict error) (any, 
 	return patch, changed, nil
 }
 
+// writeConditions writes the conditions of ours and nothing else of its status.
+func (w *writer[T]) writeConditions(ctx context.Context, ours T) error {
+	all, err := condition.Of(ours)
+	if err != nil {
+		return err
+	}
+	small := w.base().DeepCopyObject().(T) //nolint:errcheck // a copy has the type
+	if err := condition.Store(small, all); err != nil {
+		return err
+	}
+	base, err1 := treeOf(w.base())
+	tree, err2 := treeOf(small)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	if patch, changed := difference(base[string(partStatus)], tree[string(partStatus)]); changed {
+		return w.write(ctx, partStatus, small, patch)
+	}
+	return nil
+}
+
 // newest reads the object from the API server.
 func (w *writer[T]) newest(ctx context.Context) (T, error) {
 	return w.resource.newest(ctx, w.key(), w.read.GetUID(), w.record.Journal)
@@ -287,6 +309,9 @@ func (w *writer[T]) newest(ctx context.Context) (T, error) {
 // subresource.
 func (w *writer[T]) writeFailed(ctx context.Context, part savedPart, err error) error {
 	doing := "writing the " + string(part)
+	if part == partStatus && failure.IsTooLarge(err) {
+		return failure.Mark(fmt.Errorf("%s: %w", doing, err), failure.WithRemedy("the status is too large, and only its conditions are written: have the operator keep less in it"))
+	}
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s: %w", doing, err)
 	}

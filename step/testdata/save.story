@@ -98,7 +98,7 @@ engine A | A does size 7 | fault patch status: first | reconcile
     error: writing the status: the first thing broke
 fault patch status: forbidden | reconcile
     Do A -> patch status => failed
-    error: writing the status: things.test.example.com "a" is forbidden: no permission
+    event Forbidden: writing the status: things.test.example.com "a" is forbidden: no permission
 
 # The object goes meanwhile.
 engine A | A does delete | reconcile 2
