@@ -76,10 +76,12 @@ type Request[T client.Object] struct {
 	// save writes what has changed; nil if nothing is to be saved.
 	save func(ctx context.Context) error
 
-	mu    sync.Mutex // for all below
-	data  map[any]any
-	errs  map[int]error // what Do of a part has returned, including waits and exits
-	taken bool          // a request that was made by hand has its snapshot
+	mu   sync.Mutex // for all below
+	data map[any]any
+	errs map[int]error // what Do of a part has returned, including waits and exits
+	// untimed are the steps that wait and have asked for no time. It is known with a journal only.
+	untimed []string
+	taken   bool // a request that was made by hand has its snapshot
 }
 
 // Save writes what has changed in the metadata and the status of Object now, instead of at the end
@@ -228,7 +230,13 @@ func (r *Request[T]) observe(
 		run.Note(ctx, journal.StepEnded{Step: name, Phase: phase, Outcome: outcome, Duration: time.Since(began)})
 	}()
 	result, err = r.limited(ctx, p, phase, call)
-	if outcome = outcomeOf(r.table, result, err); outcome.Err == nil && phase != journal.PhasePost {
+	outcome = outcomeOf(r.table, result, err)
+	if len(outcome.Waits) > 0 && result.RequeueAfter == 0 && !slices.ContainsFunc(outcome.Waits, func(w journal.Wait) bool { return w.Every > 0 }) {
+		r.mu.Lock()
+		r.untimed = append(r.untimed, name)
+		r.mu.Unlock()
+	}
+	if outcome.Err == nil && phase != journal.PhasePost {
 		outcome.Stalled = stalledBy(r.Conditions, p.declared)
 	}
 	return result, err

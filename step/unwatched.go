@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -53,19 +55,28 @@ const remedyUnwatched = "watch the kind with Owns, Watches and Engine.WrapHandle
 	"or return a time, as ctrlkit.RequeueAfter and ctrlkit.PollFor do; " +
 	"or list it in Options.Unwatched if a change need not be noticed"
 
+// soon is a time of another step within which a wait ends well enough.
+const soon = time.Minute
+
 // noteUnwatched reports what the reconcile has read of kinds that nothing watches, if nothing
 // reconciles the object again:
 //
-//   - A requested time does, and the backoff of a failure.
+//   - A requested time does, and the backoff of a failure. A step that waits without a time is not
+//     helped by the time of another one that has passed, unless that comes soon.
 //   - Its own writes do: what it reads then counts. A wait counts at once, because a predicate may
 //     hide the write of the status that says so.
 //   - A resync does, too late to count: it comes after ten hours by default.
 func (r *run[T]) noteUnwatched(ctx context.Context, how journal.Result, out outcome) {
-	if r.work == nil || out.err != nil || out.after > 0 || how != journal.ResultDone && how != journal.ResultWaiting {
+	if r.work == nil || out.err != nil || how != journal.ResultDone && how != journal.ResultWaiting && how != journal.ResultStalled {
 		return
 	}
 	reads := r.record.Unwatched()
-	if len(reads) == 0 || how == journal.ResultDone && (r.saver.writer.saved.any() || len(r.record.Writes()) > 0) {
+	if out.after > 0 {
+		reads = slices.DeleteFunc(slices.Clone(reads), func(read track.UnwatchedRead) bool {
+			return out.after <= soon || !slices.Contains(r.req.untimed, read.Step)
+		})
+	}
+	if len(reads) == 0 || len(out.waits) == 0 && (r.saver.writer.saved.any() || len(r.record.Writes()) > 0) {
 		return
 	}
 	for _, read := range reads {

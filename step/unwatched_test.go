@@ -93,6 +93,11 @@ type unwatchedCase struct {
 	want      []string // in the journal: each time
 }
 
+// hourly is the Do of what is outside the cluster.
+func hourly(context.Context, *request) (ctrl.Result, error) {
+	return ctrlkit.ContinueAndRequeueAfter(time.Hour)
+}
+
 func unwatchedCases() []unwatchedCase {
 	get, done := gets(aSecret), ctrlkit.NoRequeue
 	const accused = "read Secret default/x, which nothing watches"
@@ -130,6 +135,8 @@ func unwatchedCases() []unwatchedCase {
 			return errors.Join(get(ctx, req), client.IgnoreNotFound(gets(func() client.Object { return &corev1.ConfigMap{} })(ctx, req)))
 		}, done), watch: watched(func(b *builder.Builder) { b.Owns(&corev1.ConfigMap{}) }), want: []string{accused}},
 		{name: "another kind is declared", do: then(get, done), declared: []client.Object{&corev1.ConfigMap{}}, want: []string{accused}},
+		{name: "a wait beside the time of another step", extra: doing("External", hourly), want: []string{accused},
+			do: then(get, func() (ctrl.Result, error) { return ctrlkit.WaitFor("Secret default/x") })},
 		{name: "a source of another kind", do: then(get, done), want: []string{accused}, watch: from(func(c cache.Cache) source.Source {
 			return source.Kind(c, client.Object(&corev1.ConfigMap{}), handler.EventHandler(toNothing))
 		})},
@@ -157,6 +164,12 @@ func unwatchedCases() []unwatchedCase {
 		{name: "declared", do: then(get, done), declared: []client.Object{&corev1.Secret{}}},
 		{name: "a time", do: then(get, func() (ctrl.Result, error) { return ctrlkit.RequeueAfter(time.Hour) })},
 		{name: "a time, and it continues", do: then(get, func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(time.Hour) })},
+		{name: "a read beside the time of another step", extra: doing("External", hourly), do: then(get, done)},
+		{name: "a wait beside a poll", extra: doing("External", func(context.Context, *request) (ctrl.Result, error) {
+			return ctrlkit.ContinueAndRequeueAfter(time.Minute)
+		}), do: then(get, func() (ctrl.Result, error) { return ctrlkit.WaitFor("Secret default/x") })},
+		{name: "a poll beside the time of another step", extra: doing("External", hourly),
+			do: then(get, func() (ctrl.Result, error) { return ctrlkit.PollFor("Secret default/x", time.Hour) })},
 		{name: "a poll", do: then(get, func() (ctrl.Result, error) { return ctrlkit.PollFor("Secret default/x", time.Hour) })},
 		{name: "a failure", do: then(get, func() (ctrl.Result, error) { return ctrlkit.RequeueIfError(errors.New("broken")) })},
 		{name: "another object of its own kind", do: then(gets(func() client.Object { return &Thing{} }), done)},
@@ -187,7 +200,7 @@ func TestUnwatchedReads(t *testing.T) {
 			logged := &logLines{}
 			o := operator{name: "things", steps: []step.Step[*Thing]{doing("Read", test.do)}, unwatched: test.declared, logger: funcr.New(logged.add, funcr.Options{})}
 			if test.extra != nil {
-				o.steps = append(o.steps, test.extra)
+				o.steps = slices.Insert(o.steps, 0, test.extra)
 			}
 			if test.watch != nil {
 				o.watchIn = test.watch
