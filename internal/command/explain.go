@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf16"
 
@@ -116,17 +115,14 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 func (f *explainFlags) explanation(
 	ctx context.Context, config *rest.Config, kind, namespace, name string,
 ) (*explanation.Explanation, error) {
-	x := &explanation.Explanation{Now: time.Now()}
-	gvk, unread := f.readObject(ctx, config, x, kind, &namespace, name)
+	x, gvk, namespace, unread, err := f.askBoth(ctx, config, operatorQuestion{kind: kind, namespace: namespace, name: name})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	if unread != nil {
 		x.NoObject = unread.Error()
 	}
-	asked := operatorQuestion{kind: kind, gvk: gvk, namespace: namespace, name: name}
-	var err error
-	if x.Report, err = f.report(ctx, config, asked); err != nil {
+	if err != nil {
 		x.NoReport = err.Error()
 	}
 	switch {

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
@@ -202,6 +204,31 @@ func TestExplainNamesAnEndpointThatDoesNotAnswer(t *testing.T) {
 	want := "Steps and causes are not known: the operator does not answer at " + closed.URL + "; set --endpoint to where it serves its metrics (dial tcp"
 	if code != 0 || !strings.Contains(output, want) {
 		t.Errorf("exit code %d, want 0 with %q:\n%s", code, want, output)
+	}
+}
+
+// With an operator or an API server that accepts connections and never answers, the other one is
+// explained within a second.
+func TestExplainBesideOneThatIsFrozen(t *testing.T) {
+	rings.Test(t, "takes a second")
+	t.Parallel()
+	ended := make(chan struct{})
+	frozen := listen(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-ended }))
+	t.Cleanup(func() { close(ended) }) // before the server is closed
+	d := newDemo(t)
+	alone := filepath.Join(t.TempDir(), "config")
+	writeKubeconfig(t, alone, frozen)
+	answers := listen(t, operator(t))
+	for _, test := range []struct{ name, kubeconfig, endpoint, want string }{
+		{"the operator", d.kubeconfig, frozen, "RWExternal default/waits has not been ready for"},
+		{"the API server", alone, answers, "ReadInput waits for Secret default/missing"},
+	} {
+		d.kubeconfig = test.kubeconfig
+		began := time.Now()
+		output, _, err := d.run(t, "rwexternal/waits", "--endpoint", test.endpoint)
+		if took := time.Since(began); took > 2*time.Second || !strings.Contains(output, test.want) {
+			t.Errorf("%s is frozen: after %v: %v, want %q:\n%s", test.name, took, err, test.want, output)
+		}
 	}
 }
 
