@@ -120,6 +120,9 @@ func (c *childOf) configuration(child client.Object) (*unstructured.Unstructured
 	if c.key.Name == "" {
 		return nil, fmt.Errorf("a %s without a name can't be ensured: a name that is generated would be another one each time", gvk.Kind)
 	}
+	if is, err := c.client.IsObjectNamespaced(child); err == nil && is && c.key.Namespace == "" {
+		return nil, fmt.Errorf("%s has no namespace, and its owner is in none: set the namespace of the child", c.name)
+	}
 	own := child.DeepCopyObject().(client.Object) //nolint:errcheck // a copy has the type
 	own.SetNamespace(c.key.Namespace)
 	own.SetManagedFields(nil)

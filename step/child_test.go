@@ -240,3 +240,15 @@ func TestEnsureChildDoesNotTakeOverWhatAppears(t *testing.T) {
 	must(t, req.Client.Delete(t.Context(), got)) // the name is free
 	must(t, errors.Join(ensure(), ensure()))
 }
+
+// A child without a namespace, of an owner that is in none, is a mistake that is not retried soon.
+func TestAChildWithoutANamespace(t *testing.T) {
+	w := newWorld(t)
+	req := &step.Request[*corev1.Node]{Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid-n"}}, Client: w.client}
+	err := step.EnsureChild(t.Context(), req, configMap("c", nil).DeepCopy())
+	must(t, err)
+	err = step.EnsureChild(t.Context(), req, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}})
+	if failure.Classify(err).Class != failure.ClassTerminal || !strings.Contains(err.Error(), "set the namespace of the child") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -169,6 +171,12 @@ func New[T client.Object](options Options[T], steps ...Step[T]) (*Engine[T], err
 		return nil, errors.Join(append(mistakes, errors.New("no client: use that of the manager"))...)
 	}
 	obj := e.resource.newObject()
+	switch any(obj).(type) {
+	case *metav1.PartialObjectMetadata:
+		return nil, errors.Join(append(mistakes, errors.New("type *v1.PartialObjectMetadata: metadata alone has no status to keep: use the Go type of the kind, or one of your own with its metadata, spec and status, and register that with the scheme"))...)
+	case *unstructured.Unstructured:
+		return nil, errors.Join(append(mistakes, errors.New("type *unstructured.Unstructured: an engine needs the Go type of its kind: declare one with the metadata, the spec and the status that the steps use, and register it with the scheme under the group, version and kind"))...)
+	}
 	gvk, err := apiutil.GVKForObject(obj, options.Client.Scheme())
 	if err != nil {
 		return nil, errors.Join(append(mistakes, fmt.Errorf("kind of %T: %w: register it with the scheme of the manager", obj, err))...)

@@ -15,6 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/ctrlkit/ctrlkit"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -67,6 +70,18 @@ func TestNewListsAllMistakes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Objects without a Go type are refused with what to do instead.
+func TestNewRefusesObjectsWithoutAType(t *testing.T) {
+	w := newWorld(t)
+	_, untyped := step.New(step.Options[*unstructured.Unstructured]{Name: "things", Client: w.client})
+	_, metadata := step.New(step.Options[*metav1.PartialObjectMetadata]{Name: "things", Client: w.client})
+	for want, err := range map[string]error{"declare one with the metadata, the spec and the status": untyped, "metadata alone has no status": metadata} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
 	}
 }
 

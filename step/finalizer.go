@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/failure"
 )
 
 // FinalizerRemovedAnnotation records on an object that another client has removed finalizers of the
@@ -130,12 +131,25 @@ func (f *finalizing[T]) ensure(ctx context.Context) (ctrl.Result, error) {
 		return ctrlkit.NoRequeue()
 	}
 	// It is an action because the conditions of the steps are user code, and may panic.
-	return ctrlkit.NewAction("checking whether there is something to clean up", func(ctx context.Context) (ctrl.Result, error) {
-		if !slices.ContainsFunc(f.engine.plan.parts, func(p *part[T]) bool { return p.claimer == nil && p.wanted(f.w.req) && p.cleans(f.w.req) }) {
-			return ctrlkit.NoRequeue()
-		}
-		return ctrlkit.RequeueIfError(f.put(ctx))
+	needed := false
+	result, err := ctrlkit.NewAction("checking whether there is something to clean up", func(context.Context) (ctrl.Result, error) {
+		needed = slices.ContainsFunc(f.engine.plan.parts, func(p *part[T]) bool { return p.claimer == nil && p.wanted(f.w.req) && p.cleans(f.w.req) })
+		return ctrlkit.NoRequeue()
 	}).Run(ctx)
+	if err != nil || !needed {
+		return result, err
+	}
+	return ctrlkit.RequeueIfError(f.put(ctx))
+}
+
+// orGone returns the error of a write to the object. One that is gone is a conflict, as in
+// [saver.save]: nothing is wrong with an object that was deleted meanwhile.
+func orGone(doing string, err error) error {
+	err = fmt.Errorf("%s: %w", doing, err)
+	if apierrors.IsNotFound(err) {
+		return failure.Mark(err, failure.WithClass(failure.ClassConflict))
+	}
+	return err
 }
 
 // put puts our finalizer on the object, if it is not there, and removes retired ones. What steps
@@ -152,7 +166,7 @@ func (f *finalizing[T]) put(ctx context.Context) error {
 	protected := f.w.base().DeepCopyObject().(T) //nolint:errcheck // a copy has the type
 	protected.SetFinalizers(f.with(protected.GetFinalizers()))
 	if err := f.w.write(ctx, partMetadata, protected, map[string]any{"finalizers": protected.GetFinalizers()}); err != nil {
-		return fmt.Errorf("putting finalizer %q on the object: %w", f.own, err)
+		return orGone(fmt.Sprintf("putting finalizer %q on the object", f.own), err)
 	}
 	f.w.req.Object.SetFinalizers(f.with(f.w.req.Object.GetFinalizers()))
 	f.w.memory.protection.setHeld(f.w.base().GetResourceVersion())
@@ -190,7 +204,7 @@ func (f *finalizing[T]) putClaim(ctx context.Context) error {
 		return nil
 	}
 	if err := f.w.write(ctx, partMetadata, obj, metadata); err != nil {
-		return fmt.Errorf("writing the claim: %w", err)
+		return orGone("writing the claim", err)
 	}
 	if f.protects(f.w.base()) {
 		protection.setHeld(f.w.base().GetResourceVersion())

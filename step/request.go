@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/track"
@@ -227,6 +228,10 @@ func (r *Request[T]) observe(
 	began := time.Now()
 	outcome := journal.Outcome{Err: errPanicked}
 	defer func() { // also when it panics, which the action around this catches
+		if value := recover(); value != nil {
+			outcome = outcomeOf(r.table, ctrl.Result{}, &ctrlkit.PanicError{Value: value})
+			defer panic(value) // the stack is still there
+		}
 		run.Note(ctx, journal.StepEnded{Step: name, Phase: phase, Outcome: outcome, Duration: time.Since(began)})
 	}()
 	result, err = r.limited(ctx, p, phase, call)

@@ -136,6 +136,7 @@ var scenes = map[string]struct {
 			}()
 		}},
 	},
+	"panic": {steps: steps(returns("Migrate", func() (ctrl.Result, error) { panic("no such table") }), done("Publish")), story: "create settle"},
 	"hanging": {
 		steps: steps(returns("Migrate", func() (ctrl.Result, error) {
 			<-time.After(time.Hour)

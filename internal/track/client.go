@@ -150,6 +150,9 @@ func (r *Client) end(ctx context.Context, w *Write, obj client.Object, old strin
 			r.noteTarget(w, obj, version)
 		}
 	}
+	if err == nil && !dry && w.Subresource == "" && obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
+		w.NoOp = false // it has released the object, which has no further version
+	}
 	r.record.wrote(ctx, w, err)
 }
 

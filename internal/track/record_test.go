@@ -8,6 +8,8 @@ import (
 	"errors"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -108,11 +110,16 @@ func TestNoOps(t *testing.T) {
 		name    string
 		history History
 		answer  string
+		change  func(answer *corev1.Pod)
 		noOp    bool
 	}{
-		{"the version of our last write", past{version: version}, version, true},
-		{"another version", past{version: version}, "99", false},
-		{"no history", nil, version, false},
+		{"the version of our last write", past{version: version}, version, func(*corev1.Pod) {}, true},
+		{"another version", past{version: version}, "99", func(*corev1.Pod) {}, false},
+		{"no history", nil, version, func(*corev1.Pod) {}, false},
+		{"it has released the object", past{version: version}, version, func(answer *corev1.Pod) { answer.DeletionTimestamp = &metav1.Time{} }, false},
+		{"the object is kept by another finalizer", past{version: version}, version, func(answer *corev1.Pod) {
+			answer.DeletionTimestamp, answer.Finalizers = &metav1.Time{}, []string{"example.com/wait"}
+		}, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -122,6 +129,7 @@ func TestNoOps(t *testing.T) {
 			w := c.begin(t.Context(), "patch", "", pod("a"))
 			answer := pod("a")
 			answer.ResourceVersion = test.answer
+			test.change(answer)
 			c.end(t.Context(), w, answer, "", false, nil)
 			if w.NoOp != test.noOp || len(record.Writes()) > 0 == test.noOp {
 				t.Errorf("no-op: got %v, want %v; noted %+v", w.NoOp, test.noOp, record.Writes())

@@ -32,7 +32,7 @@ A does | reconcile
 # No Do without the finalizer: a conflict is silent.
 engine A/clean/post | fault patch Thing: conflict | reconcile
     (failed), Post A -> patch, patch => failed, silently, again soon
-    error: checking whether there is something to clean up: putting finalizer "test.example.com/things" on the object: Operation cannot be fulfilled on things.test.example.com "a": it was changed; reading the newest version: Operation cannot be fulfilled on things.test.example.com "a": it was changed
+    error: putting finalizer "test.example.com/things" on the object: Operation cannot be fulfilled on things.test.example.com "a": it was changed; reading the newest version: Operation cannot be fulfilled on things.test.example.com "a": it was changed
 no fault | reconcile
     Do A, Post A -> patch, patch status => done, Ready
     object [ours]
@@ -40,7 +40,7 @@ no fault | reconcile
 # No Do without the finalizer: any other failure is not.
 engine A/clean/post | fault patch Thing: forbidden | reconcile
     (failed), Post A -> patch, patch status => failed
-    Ready False Forbidden: checking whether there is something to clean up: putting finalizer "test.example.com/things" on the object: things.test.example.com "a" is forbidden: no permission (Stalled) (event)
+    Ready False Forbidden: putting finalizer "test.example.com/things" on the object: things.test.example.com "a" is forbidden: no permission (Stalled) (event)
 no fault | reconcile
     Do A, Post A -> patch, patch status => done, Ready
     object [ours]
@@ -185,3 +185,8 @@ reconcile 2
 object deleted; finalizers ours | engine A | reconcile
     -> patch status => deleted
     Ready False Deleting: it is being deleted, and it is kept by finalizer "test.example.com/things", which another controller has to remove. If an older version of this operator has put "test.example.com/things" there, add it to Options.RetiredFinalizers (Reconciling)
+
+# An object that is gone before it has the finalizer is no failure.
+engine A/clean | fault patch Thing: missing | reconcile
+    -> patch => failed, silently, again soon
+    error: putting finalizer "test.example.com/things" on the object: things.test.example.com "child" not found

@@ -159,7 +159,7 @@ release | delete | gone uid uid-a | reconcile 2
 # The write of the finalizer never arrived.
 engine A/clean | fault patch Thing: first | reconcile
     -> patch, patch status => failed
-    Ready False TemporaryError: checking whether there is something to clean up: putting finalizer "test.example.com/things" on the object: the first thing broke (Reconciling) (event)
+    Ready False TemporaryError: putting finalizer "test.example.com/things" on the object: the first thing broke (Reconciling) (event)
 no fault | delete | gone uid uid-a | reconcile 2
     => waiting, again after 1s, it is gone
     => waiting, again after 1s
@@ -227,6 +227,6 @@ release | delete | create uid uid-b | replaced deleted | reconcile 2
 # The final state is not known, and the answer to the write of the finalizer was lost.
 engine A/clean | fault patch Thing: first | reconcile
     -> patch, patch status => failed
-    Ready False TemporaryError: checking whether there is something to clean up: putting finalizer "test.example.com/things" on the object: the first thing broke (Reconciling) (event)
+    Ready False TemporaryError: putting finalizer "test.example.com/things" on the object: the first thing broke (Reconciling) (event)
 no fault | delete | gone-unknown | reconcile
     Cleanup A without the finalizer => gone, it is gone
