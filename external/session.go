@@ -214,6 +214,9 @@ func (s *session[T]) intend(ctx context.Context) error {
 			return err
 		}
 	}
+	if a, maybe := s.memory.of(obj.GetUID(), s.record); a.later && !maybe {
+		return nil // the intent is written
+	}
 	if err := s.memory.holds(obj.GetUID(), obj.GetGeneration()); err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
