@@ -32,6 +32,7 @@ type session[T client.Object] struct {
 	gone   string // the id of the resource that another client has deleted
 	record record // as it was when the resource was observed
 	seen   Observation
+	at     time.Time // when seen was asked for; zero before that
 }
 
 // close releases the client, if it can be closed.
@@ -129,6 +130,7 @@ func (s *session[T]) findByTag(ctx context.Context) error {
 func (s *session[T]) observe(ctx context.Context) error {
 	var seen Observation
 	err := s.call(ctx, "observe", func(ctx context.Context) (err error) {
+		s.at = time.Now()
 		seen, err = s.client.Observe(ctx, s.req.Object, s.id)
 		return err
 	})
@@ -155,7 +157,10 @@ func (s *session[T]) recent() bool {
 	if !s.memory.get(s.req.Object.GetUID()).seen {
 		atMost = min(max(atMost, unseen)<<min(s.record.unseen, 16), max(atMost, longestUnseen))
 	}
-	return age(s.record.at) < atMost
+	if s.at.IsZero() {
+		return age(s.record.at) < atMost
+	}
+	return s.at.Sub(s.record.at)-time.Second < atMost // a write may have taken long since
 }
 
 const (
