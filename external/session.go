@@ -208,10 +208,7 @@ func (s *session[T]) intend(ctx context.Context) error {
 	case s.recent():
 		return nil // it will be seen
 	case known: // another client has deleted it, or it was never seen
-		if s.countUnseen(); s.record.unseen > 1 {
-			s.req.Event(corev1.EventTypeWarning, ReasonNeverSeen, "Create", "The resource %s, created %s ago, was never seen, and neither were %d before it: another one is created. If reads of the system lag, raise Options.Visible of the operator",
-				s.id, age(s.record.at).Round(time.Second), s.record.unseen-1)
-		}
+		s.countUnseen()
 		annotate(obj, IDAnnotation, "")
 		s.id, s.gone = "", s.id
 	case s.record.step == begun:
@@ -256,12 +253,16 @@ func (s *session[T]) setCreated() {
 	setRecord(s.req.Object, s.record)
 }
 
-// countUnseen counts the resource as one that was never seen, if it was not.
+// countUnseen counts the resource as one that was never seen, if it was not, and warns of the second.
 func (s *session[T]) countUnseen() {
 	if s.record.unseen++; s.memory.get(s.req.Object.GetUID()).seen {
 		s.record.unseen = 0
 	}
 	s.memory.change(s.req.Object.GetUID(), func(a *attempt) { a.seen = false })
+	if s.record.unseen > 1 {
+		s.req.Event(corev1.EventTypeWarning, ReasonNeverSeen, "Create", "The resource %s, created %s ago, was never seen, and neither were %d before it: another one is created. If reads of the system lag, raise Options.Visible of the operator",
+			s.id, age(s.record.at).Round(time.Second), s.record.unseen-1)
+	}
 }
 
 // resume decides what becomes of a creation that was begun, and whose id is not known. It reports
