@@ -220,7 +220,7 @@ func (k *keeper) rememberRuns(ctx context.Context, newest runs) error {
 		if i > 0 {
 			value = ""
 		}
-		if n.shared { // the notes of other engines are not told from ours
+		if n.shared { // the notes of other engines are not distinguished from ours
 			break
 		}
 		if err := k.remember(ctx, n.key, value); err != nil {
