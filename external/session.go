@@ -51,8 +51,11 @@ func (s *session[T]) call(ctx context.Context, what string, call func(ctx contex
 		return nil
 	}
 	err = fmt.Errorf("%s: %w", what, err)
-	if s.seen.State != 0 {
+	switch waits := ctrlkit.Waits(err); {
+	case s.seen.State != 0:
 		s.mark()
+	case len(waits) > 0:
+		markNotObserved(s.req.Conditions, waits[0].For)
 	}
 	markFailed(s.req.Conditions, what, err)
 	return err
