@@ -4,6 +4,7 @@
 package apply_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -151,6 +152,7 @@ type want = func(shop *Shop, set *apply.Set)
 // An operator is one process of an operator of Shops: its engine, and its cache.
 type operator struct {
 	*cluster
+	name    string // of the engine; "shops" if it is empty
 	step    step.Step[*Shop]
 	engine  *step.Engine[*Shop]
 	want    want
@@ -186,7 +188,7 @@ func (c *cluster) operatorOf(s step.Step[*Shop]) *operator {
 
 func (o *operator) start() *operator {
 	o.t.Helper()
-	engine, err := step.New(step.Options[*Shop]{Name: "shops", Client: interceptor.NewClient(o.client, o.intercept()), APIReader: o.client}, o.step)
+	engine, err := step.New(step.Options[*Shop]{Name: cmp.Or(o.name, "shops"), Client: interceptor.NewClient(o.client, o.intercept()), APIReader: o.client}, o.step)
 	if err != nil {
 		o.t.Fatalf("making the engine: %v", err)
 	}

@@ -34,7 +34,7 @@ type item struct {
 func (k *keeper) items(set *Set) ([]*item, error) {
 	var mistakes, failures []error
 	var err error
-	if k.runs, err = runsOf(k.owner, k.names()); err != nil {
+	if k.runs, err = runsOf(k.owner, k.notes(oncePrefix, k.manager)); err != nil {
 		return nil, err
 	}
 	items := make([]*item, 0, len(set.additions))

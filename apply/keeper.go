@@ -33,10 +33,10 @@ type keeper struct {
 	states    *states
 	dependOn  func(changes func() uint64) // of the request
 	// remember writes an annotation of the owner.
-	remember func(ctx context.Context, annotation func(set string) string, value string) error
+	remember func(ctx context.Context, annotation, value string) error
 	// remembered are the objects that the annotation names.
 	remembered []Ref
-	moved      bool // a former annotation names some of them
+	former     map[string]string // what is to stay in annotations of former names and versions
 	// runs are the contents of Jobs that have completed, as the owner says.
 	runs runs
 }
@@ -69,7 +69,7 @@ type result struct {
 func (k *keeper) keep(ctx context.Context, set *Set) *result {
 	items, err := k.items(set)
 	if err == nil {
-		err = k.readTracked()
+		err = k.readTracked(ctx)
 	}
 	if err == nil {
 		err = k.noteTracked(ctx, items)

@@ -30,8 +30,8 @@ import (
 // OnceAnnotation is on each Job with the policy [Once]: the hash of the content that it runs for.
 const OnceAnnotation = "apply.ctrlkit.dev/once"
 
-// onceAnnotation is the annotation of the owner of a set that names what has completed.
-func onceAnnotation(set string) string { return annotationOf("once.apply.ctrlkit.dev/", set) }
+// oncePrefix begins the annotation of the owner of a set that names what has completed.
+const oncePrefix = "once.apply.ctrlkit.dev/"
 
 var jobKind = schema.GroupKind{Group: "batch", Kind: "Job"}
 
@@ -116,7 +116,7 @@ func (c *child) start(ctx context.Context) (client.Object, error) {
 		if err := c.live.Get(ctx, client.ObjectKeyFromObject(c.owner), owner); err != nil {
 			return nil, fmt.Errorf("reading whether %s has completed: %w", c.Ref, err)
 		}
-		newest, err := runsOf(owner, c.names())
+		newest, err := runsOf(owner, c.notes(oncePrefix, c.manager))
 		if err != nil {
 			return nil, err
 		}
@@ -215,8 +215,17 @@ func (k *keeper) rememberRuns(ctx context.Context, newest runs) error {
 	if slices.Equal(newest, k.runs) {
 		return nil
 	}
-	if err := k.remember(ctx, onceAnnotation, newest.String()); err != nil {
-		return fmt.Errorf("noting which Jobs have completed: %w", err)
+	for i, n := range k.notes(oncePrefix, k.manager) {
+		value := newest.String()
+		if i > 0 {
+			value = ""
+		}
+		if n.shared { // the notes of other engines are not distinguished from ours
+			break
+		}
+		if err := k.remember(ctx, n.key, value); err != nil {
+			return fmt.Errorf("noting which Jobs have completed: %w", err)
+		}
 	}
 	k.runs = newest
 	return nil
@@ -229,13 +238,12 @@ type runs []string
 const mostRuns = 100
 
 // runsOf reads what an owner remembers.
-func runsOf(owner client.Object, sets []string) (runs, error) {
+func runsOf(owner client.Object, notes []note) (runs, error) {
 	var all runs
-	for _, set := range sets {
-		annotation := onceAnnotation(set)
-		read, err := parseRuns(owner.GetAnnotations()[annotation])
+	for _, n := range notes {
+		read, err := parseRuns(owner.GetAnnotations()[n.key])
 		if err != nil {
-			return nil, terminal(fmt.Errorf("annotation %s: %w: without it, Jobs would run again that have completed", annotation, err),
+			return nil, terminal(fmt.Errorf("annotation %s: %w: without it, Jobs would run again that have completed", n.key, err),
 				ReasonWrongSet, "restore it, or remove it to have all Jobs of the set run again")
 		}
 		for _, entry := range read {

@@ -86,7 +86,7 @@ func (c *children[T]) plan(ctx context.Context, req *step.Request[T]) (*Plan, er
 	}
 	items, err := k.items(&set)
 	if err == nil {
-		err = k.readTracked()
+		err = k.readTracked(ctx)
 	}
 	if err != nil {
 		return nil, err

@@ -76,7 +76,7 @@ func TestRenamedMovesWhatIsTracked(t *testing.T) {
 	now.mustSettle(shop)
 	o.get(shop, "shop")
 	const prefix = "tracked.apply.ctrlkit.dev/"
-	if _, old := shop.Annotations[prefix+"Parts"]; old || !strings.Contains(shop.Annotations[prefix+"Items"], "ClusterRole") {
+	if len(shop.Annotations) != 1 || !strings.Contains(shop.Annotations[prefix+"shops-Itemsdeb88c45"], "ClusterRole") {
 		t.Errorf("the owner has %v", shop.Annotations)
 	}
 }

@@ -147,15 +147,7 @@ func (c *children[T]) keeper(req *step.Request[T]) (*keeper, error) {
 	}
 	k.label = k.identity.label()
 	k.labels = append(c.settings.formerLabels(k.identity), k.label)
-	k.remember = func(ctx context.Context, annotation func(set string) string, value string) error {
-		err := req.Annotate(ctx, annotation(c.settings.name), value)
-		for _, former := range c.settings.former {
-			if _, name := splitFormer(former); err == nil && name != c.settings.name {
-				err = req.Annotate(ctx, annotation(name), "")
-			}
-		}
-		return err
-	}
+	k.remember = req.Annotate
 	return k, nil
 }
 
@@ -183,7 +175,7 @@ type cleaned[T client.Object] struct{ *children[T] }
 func (c *cleaned[T]) Cleanup(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
 	k, err := c.keeper(req)
 	if err == nil {
-		err = k.readTracked()
+		err = k.readTracked(ctx)
 	}
 	if err != nil {
 		return ctrlkit.RequeueIfError(err)
@@ -204,8 +196,8 @@ type formerlyCleaned[T client.Object] struct{ cleaned[T] }
 
 // Cleans implements [step.SelectiveCleaner]: an owner names what was tracked.
 func (c *formerlyCleaned[T]) Cleans(req *step.Request[T]) bool {
-	return slices.ContainsFunc(c.settings.names(), func(name string) bool {
-		return req.Object.GetAnnotations()[trackedAnnotation(name)] != ""
+	return slices.ContainsFunc(c.settings.notes(trackedPrefix, req.FieldOwner()), func(n note) bool {
+		return req.Object.GetAnnotations()[n.key] != ""
 	})
 }
 

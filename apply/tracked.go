@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -22,8 +25,28 @@ import (
 // before they are created. Labels would not do for kinds that are not declared any more, and for
 // namespaces that the cache does not have.
 
-// trackedAnnotation returns the annotation of the owner of a set.
-func trackedAnnotation(set string) string { return annotationOf("tracked.apply.ctrlkit.dev/", set) }
+const trackedPrefix = "tracked.apply.ctrlkit.dev/"
+
+// A note is an annotation of the owner of a set.
+type note struct {
+	key string
+	// shared says that it is that of former versions, whose key did not have the engine: other
+	// engines may have notes in it.
+	shared bool
+}
+
+// notes returns the annotations in which a set may have notes, the present one first.
+func (s *settings) notes(prefix, manager string) []note {
+	all := []note{{key: annotationOf(prefix, manager+"/"+s.name)}}
+	for _, former := range s.former {
+		engine, name := splitFormer(former)
+		all = append(all, note{key: annotationOf(prefix, cmp.Or(engine, manager)+"/"+name)})
+	}
+	for _, name := range s.names() {
+		all = append(all, note{annotationOf(prefix, name), true})
+	}
+	return all
+}
 
 // annotationOf returns an annotation of the owner of a set.
 func annotationOf(prefix, set string) string {
@@ -76,17 +99,25 @@ func formatTracked(refs []Ref) string {
 	return string(data)
 }
 
-// readTracked reads what the owner remembers.
-func (k *keeper) readTracked() error {
-	for i, name := range k.names() {
-		annotation := trackedAnnotation(name)
-		text := k.owner.GetAnnotations()[annotation]
+// readTracked reads what the owner remembers. In a shared note, only what has our label is ours.
+func (k *keeper) readTracked(ctx context.Context) error {
+	k.former = map[string]string{}
+	for i, n := range k.notes(trackedPrefix, k.manager) {
+		text := k.owner.GetAnnotations()[n.key]
 		refs, err := parseTracked(text)
 		if err != nil {
-			return terminal(fmt.Errorf("annotation %s: %w: without it, objects in other namespaces could not be deleted", annotation, err),
+			return terminal(fmt.Errorf("annotation %s: %w: without it, objects in other namespaces could not be deleted", n.key, err),
 				ReasonWrongSet, "restore it, or remove it if no such objects exist")
 		}
-		k.moved = k.moved || i > 0 && name != k.name && text != ""
+		var others []Ref
+		if n.shared {
+			if refs, others, err = k.ours(ctx, refs); err != nil {
+				return err
+			}
+		}
+		if rest := formatTracked(others); i > 0 && rest != text {
+			k.former[n.key] = rest
+		}
 		for _, ref := range refs {
 			if !slices.Contains(k.remembered, ref) {
 				k.remembered = append(k.remembered, ref)
@@ -94,6 +125,23 @@ func (k *keeper) readTracked() error {
 		}
 	}
 	return nil
+}
+
+// ours returns which objects are those of the set, and which are of others. What is gone is neither.
+func (k *keeper) ours(ctx context.Context, refs []Ref) (ours, others []Ref, err error) {
+	for _, ref := range refs {
+		obj, err := k.read(ctx, ref)
+		switch {
+		case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+		case err != nil:
+			return nil, nil, fmt.Errorf("finding out whose %s is: %w", ref, err)
+		case slices.Contains(k.labels, obj.GetLabels()[SetLabel]):
+			ours = append(ours, ref)
+		default:
+			others = append(others, ref)
+		}
+	}
+	return ours, others, nil
 }
 
 // noteTracked writes to the owner the objects that it does not remember, before they are created.
@@ -120,13 +168,18 @@ func (k *keeper) forgetTracked(ctx context.Context, items []*item, leftovers []l
 }
 
 func (k *keeper) rememberAll(ctx context.Context, refs []Ref) error {
-	if len(refs) == len(k.remembered) && !k.moved {
+	if len(refs) == len(k.remembered) && len(k.former) == 0 {
 		return nil // they only ever grow, or shrink
 	}
-	if err := k.remember(ctx, trackedAnnotation, formatTracked(refs)); err != nil {
+	if err := k.remember(ctx, k.notes(trackedPrefix, k.manager)[0].key, formatTracked(refs)); err != nil {
 		return err
 	}
-	k.remembered, k.moved = refs, false
+	for key, rest := range k.former {
+		if err := k.remember(ctx, key, rest); err != nil {
+			return err
+		}
+	}
+	k.remembered, k.former = refs, nil
 	return nil
 }
 

@@ -24,7 +24,10 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-const inventory = "tracked.apply.ctrlkit.dev/Parts"
+const (
+	inventory       = "tracked.apply.ctrlkit.dev/shops-Partscd574d07"
+	formerInventory = "tracked.apply.ctrlkit.dev/Parts" // of versions whose key did not have the engine
+)
 
 func newRole() *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "role"}}
@@ -257,5 +260,67 @@ func TestConcurrentOwners(t *testing.T) {
 	wait.Wait()
 	if got := len(o.takeWrites()); got != 40 {
 		t.Errorf("%d writes, want 40", got)
+	}
+}
+
+// Two engines with steps of one name keep their own objects for one owner, and what they remember of
+// them, also from a version in which both wrote the same annotation.
+func TestTwoEnginesTrackTheirOwn(t *testing.T) {
+	for _, former := range []bool{false, true} {
+		role := func(name string) client.Object { return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+		tracking := func(name string) (want, []apply.SetOption) {
+			return func(_ *Shop, set *apply.Set) { set.Add(role(name)) }, []apply.SetOption{apply.Tracks(&rbacv1.ClusterRole{})}
+		}
+		build, options := tracking("shops")
+		shops, shop := testOperator(t, build, options...)
+		stores := func(build want, options ...apply.SetOption) *operator {
+			o := &operator{cluster: shops.cluster, name: "stores", want: build}
+			o.step = apply.Children("Parts", func(_ context.Context, req *step.Request[*Shop], set *apply.Set) error {
+				o.want(req.Object, set)
+				return nil
+			}, options...)
+			return o.start()
+		}
+		build, options = tracking("stores")
+		second := stores(build, options...)
+		shops.mustSettle(shop)
+		second.mustSettle(shop)
+		now := &Shop{}
+		if former {
+			shops.get(now, shop.Name)
+			for key := range now.Annotations {
+				if strings.HasPrefix(key, "tracked.") {
+					shops.patch(&Shop{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, key))
+				}
+			}
+			both := `["ClusterRole.rbac.authorization.k8s.io shops","ClusterRole.rbac.authorization.k8s.io stores"]`
+			shops.patch(&Shop{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, formerInventory, both))
+			second.mustSettle(shop)
+		}
+		for _, o := range []*operator{shops, second, shops, second} {
+			o.mustSettle(shop)
+		}
+		shops.takeWrites()
+		second.takeWrites()
+		_, _ = shops.reconcile(shop), second.reconcile(shop)
+		if writes := append(shops.takeWrites(), second.takeWrites()...); len(writes) > 0 {
+			t.Errorf("former %t: the idle owner is written: %v", former, writes)
+		}
+		third := stores(func(*Shop, *apply.Set) {}, apply.Owns(&corev1.ConfigMap{}), apply.Formerly(&rbacv1.ClusterRole{}))
+		third.mustSettle(shop)
+		shops.mustSettle(shop)
+		if !shops.get(role("shops"), "shops") || shops.get(role("stores"), "stores") {
+			t.Errorf("former %t: only what the second engine has dropped is to go", former)
+		}
+		shops.get(now, shop.Name)
+		if now.Annotations[formerInventory] != "" || !strings.Contains(now.Annotations[inventory], "shops") {
+			t.Errorf("former %t: the owner has %v", former, now.Annotations)
+		}
+		shops.delete(shop)
+		shops.mustSettle(shop)
+		third.mustSettle(shop)
+		if shops.get(role("shops"), "shops") || shops.get(now, shop.Name) {
+			t.Errorf("former %t: the owner or its object stays", former)
+		}
 	}
 }

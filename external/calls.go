@@ -9,14 +9,17 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/lifecycle"
 )
 
 // Calls limit the calls of an external system. All may be zero.
@@ -25,7 +28,8 @@ type Calls[T client.Object] struct {
 	Deadline time.Duration
 
 	// System names the system that the resource of an object is in, for example its address. Each
-	// has limits of its own. Without it, all objects are in one system.
+	// has limits of its own. Without it, the key that Connect has given to [Pool.Get] names it; and
+	// without a Pool all objects share PerSecond, and no object is left alone because of another one.
 	System func(obj T) string
 
 	// PerSecond is how many calls there are in a second at most, and Burst how many at once.
@@ -44,80 +48,165 @@ type Calls[T client.Object] struct {
 // calls are the limits of all systems.
 type calls[T client.Object] struct {
 	Calls[T]
-	mu      sync.Mutex // for systems
-	systems map[string]*system
+	mu       sync.Mutex // for all below
+	systems  map[string]*system
+	breakers map[string]*breaker
+	keys     map[types.UID]string // with which Connect has asked a Pool
 }
 
-type system struct {
-	places  *places // nil without a limit
-	breaker *gobreaker.TwoStepCircuitBreaker[any]
+// A system is what has the limits of a rate.
+type system struct{ places *places }
+
+// A breaker leaves a system alone that could not be reached.
+type breaker struct {
+	*gobreaker.TwoStepCircuitBreaker[any]
+	dials atomic.Bool // Connect has failed to reach it: it dials, and is left alone, too
 }
 
 func newCalls[T client.Object](c Calls[T]) *calls[T] {
 	c.Deadline, c.Failures, c.Pause = cmp.Or(c.Deadline, 30*time.Second), cmp.Or(c.Failures, 5), cmp.Or(c.Pause, 30*time.Second)
-	return &calls[T]{Calls: c, systems: make(map[string]*system)}
+	return &calls[T]{Calls: c, systems: make(map[string]*system), breakers: make(map[string]*breaker), keys: make(map[types.UID]string)}
 }
 
-// of returns the limits of the system of an object.
-func (c *calls[T]) of(obj T) (string, *system) {
-	name := "the external system"
+// of returns the limits of the system of an object. Name is that of messages: the key of a pool may
+// have what is secret.
+func (c *calls[T]) of(obj T) (name string, s *system, b *breaker) {
+	name = "the external system"
+	key := ""
 	if c.System != nil {
-		name += " " + c.System(obj)
+		key = c.System(obj)
+		name += " " + key
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.systems[name]
-	if s == nil {
-		s = &system{breaker: gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
-			Name: name, Timeout: c.Pause,
-			IsExcluded:  func(err error) bool { return errors.Is(err, errNotCalled) },
-			ReadyToTrip: func(counts gobreaker.Counts) bool { return counts.ConsecutiveFailures >= uint32(c.Failures) }, //nolint:gosec // a small number
-		})}
-		if c.PerSecond > 0 {
-			s.places = newPlaces(c.PerSecond, c.Burst)
+	alone := ""
+	if c.System == nil {
+		if key = c.keys[obj.GetUID()]; key == "" {
+			alone = string(obj.GetUID())
 		}
-		c.systems[name] = s
 	}
-	return name, s
+	if s = c.systems[key]; s == nil {
+		s = &system{newPlaces(c.PerSecond, c.Burst)}
+		c.systems[key] = s
+	}
+	if b = c.breakers[key+"\n"+alone]; b == nil {
+		b = c.newBreaker(name)
+		c.breakers[key+"\n"+alone] = b
+	}
+	return name, s, b
+}
+
+func (c *calls[T]) newBreaker(name string) *breaker {
+	return &breaker{TwoStepCircuitBreaker: gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
+		Name: name, Timeout: c.Pause,
+		IsExcluded:  func(err error) bool { return errors.Is(err, errNotCalled) },
+		ReadyToTrip: func(counts gobreaker.Counts) bool { return counts.ConsecutiveFailures >= uint32(c.Failures) }, //nolint:gosec // a small number
+	})}
+}
+
+// forget drops what is known of an object.
+func (c *calls[T]) forget(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.keys, uid)
+	delete(c.breakers, "\n"+string(uid))
 }
 
 // do calls the system of an object, as soon as its limits allow that, and records the call in the
-// journal.
+// journal. A system that asks for fewer calls gets fewer, from all objects: the call then waits for
+// its turn, and is no failure.
 func (c *calls[T]) do(ctx context.Context, obj T, what string, call func(ctx context.Context) error) error {
-	name, s := c.of(obj)
-	return c.guarded(name, s, func() (reached, err error) {
+	name, s, b := c.of(obj)
+	return c.guarded(obj, name, b, func() (reached, err error) {
 		ctx, cancel := context.WithTimeout(ctx, c.Deadline)
 		defer cancel()
-		if err := s.places.await(ctx, callOf{obj.GetUID(), what}, c.Deadline/2, name); err != nil {
+		of := callOf{obj.GetUID(), what}
+		if err := s.places.await(ctx, of, c.Deadline/2, name); err != nil {
 			return errNotCalled, err
 		}
 		err = noted(ctx, what, call)
-		return unreachable(err), err
+		after, slower := throttled(err)
+		if !slower {
+			s.places.answered()
+			return unreachable(err), err
+		}
+		s.places.slow()
+		return nil, s.places.later(of, after, name)
 	})
 }
 
 // connect is do for what makes a client. Mostly it has a connection already, and calls nothing: no
-// rate limits it, and that it succeeds shows nothing of the system.
+// rate limits it, and that it succeeds shows nothing of the system. A connector that dials itself is
+// not called while the system is left alone; one that reads its credentials, and has a [Pool] dial,
+// or a call, always is.
 func (c *calls[T]) connect(ctx context.Context, obj T, connect func(ctx context.Context) error) error {
-	name, s := c.of(obj)
-	return c.guarded(name, s, func() (reached, err error) {
-		ctx, cancel := context.WithTimeout(ctx, c.Deadline)
+	name, _, b := c.of(obj)
+	dial := &dialing{allow: func(dial func() error) error {
+		name, _, b := c.of(obj) // the key is known now
+		return c.guarded(obj, name, b, func() (reached, err error) { return unreached(dial()) })
+	}, use: func(key string) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.keys[obj.GetUID()] = key
+	}}
+	call := func() (reached, err error) {
+		ctx, cancel := context.WithTimeout(context.WithValue(ctx, dialingKey{}, dial), c.Deadline)
 		defer cancel()
-		if err = noted(ctx, "connect", connect); err == nil {
-			return errNotCalled, nil
+		if err = noted(ctx, "connect", connect); err == nil || dial.asked {
+			return errNotCalled, err
 		}
-		return unreachable(err), err
-	})
+		if reached = unreachable(err); reached != nil && !errors.Is(reached, errNotCalled) {
+			b.dials.Store(true)
+		}
+		return reached, err
+	}
+	if b.dials.Load() {
+		return c.guarded(obj, name, b, call)
+	}
+	reached, err := call()
+	if reached != nil && !errors.Is(reached, errNotCalled) {
+		if done, open := b.Allow(); open == nil {
+			done(reached)
+		}
+	}
+	return err
+}
+
+// unreached returns what a dial shows of the system, and its error.
+func unreached(err error) (reached, same error) {
+	if err == nil {
+		return errNotCalled, nil
+	}
+	return unreachable(err), err
+}
+
+// dialing is how a [Pool] dials on behalf of a Connect.
+type dialing struct {
+	asked bool
+	allow func(dial func() error) error
+	use   func(key string)
+}
+
+type dialingKey struct{}
+
+// dialingOf returns that of the Connect in which a connection is asked for; outside of one, it allows
+// everything.
+func dialingOf(ctx context.Context) *dialing {
+	if d, ok := ctx.Value(dialingKey{}).(*dialing); ok {
+		d.asked = true
+		return d
+	}
+	return &dialing{allow: func(dial func() error) error { return dial() }, use: func(string) {}}
 }
 
 // guarded calls a system unless it could not be reached lately. What call returns first is what it
 // shows of the system. While the system can't be reached, each call ends with the same wait, also
 // the one that tries again: the conditions of its objects hold still.
-func (c *calls[T]) guarded(name string, s *system, call func() (reached, err error)) error {
-	_, wait := ctrlkit.PollFor(fmt.Sprintf("%s, which could not be reached %d times in a row", name, c.Failures), c.Pause)
+func (c *calls[T]) guarded(obj T, name string, b *breaker, call func() (reached, err error)) error {
+	_, wait := ctrlkit.PollFor(fmt.Sprintf("%s, which could not be reached %d times in a row", name, c.Failures), lifecycle.Spread(c.Pause, obj))
 	wait = &unreachedError{wait}
-	again := s.breaker.State() == gobreaker.StateHalfOpen
-	done, open := s.breaker.Allow()
+	again := b.State() == gobreaker.StateHalfOpen
+	done, open := b.Allow()
 	if open != nil {
 		return wait
 	}

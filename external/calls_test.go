@@ -125,15 +125,17 @@ func TestBreakerOpensForUnreachableSystem(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		want := ctrlkit.Wait{For: "the external system a, which could not be reached 3 times in a row", Every: time.Minute}
-		if wait := waitOf(t, call(nil)); wait != want || n != 6 {
+		const want = "the external system a, which could not be reached 3 times in a row"
+		if wait := waitOf(t, call(nil)); wait.For != want || wait.Every < 54*time.Second || wait.Every > 66*time.Second || n != 6 {
 			t.Fatalf("%+v with %d calls", wait, n)
 		}
-		waitOf(t, c.connect(t.Context(), in("a"), answers(&n, nil)))
+		if err := c.connect(t.Context(), in("a"), answers(new(int), nil)); err != nil {
+			t.Fatalf("what does not dial is prevented: %v", err)
+		}
 		if err := c.do(t.Context(), in("b"), "observe", answers(new(int), nil)); err != nil {
 			t.Errorf("another system: %v", err)
 		}
-		time.Sleep(time.Minute + time.Second)
+		time.Sleep(2 * time.Minute)
 		_ = call(errUnreachable) // one try
 		waitOf(t, call(nil))
 		if n != 7 {

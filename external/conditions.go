@@ -42,6 +42,7 @@ const (
 	ReasonCreationUnknown = "CreationUnknown"
 	ReasonWrongAnnotation = "WrongAnnotation"
 	ReasonUnpublished     = "Unpublished"
+	ReasonNotObserved     = "NotObserved" // now: a limit has prevented it
 	ReasonNeverSeen       = "NeverSeen"    // of an event: a resource is created again that the system has never shown
 	ReasonLeft            = "ResourceLeft" // of an event: a deletion has left a resource that is not the object's own
 )
@@ -105,6 +106,17 @@ func (s *session[T]) available() bool {
 	}
 	c, ok := s.req.Conditions.Get(ConditionAvailable)
 	return ok && c.Status == metav1.ConditionTrue
+}
+
+// markNotObserved says that what was available may have changed since, because a limit has prevented
+// the observation.
+func markNotObserved(set *condition.Set, why string) {
+	if set == nil {
+		return
+	}
+	if c, ok := set.Get(ConditionAvailable); ok && (c.Status == metav1.ConditionTrue || c.Reason == ReasonNotObserved) {
+		set.MarkUnknown(ConditionAvailable, ReasonNotObserved, "waits for "+why)
+	}
 }
 
 // markUnpublished says that the resource can't be used yet, because its users do not know how.

@@ -284,6 +284,7 @@ func (e *external[T]) Delete(ctx context.Context, req *step.Request[T]) (ctrl.Re
 	result, err := s.delete(ctx)
 	if err == nil && result.IsZero() {
 		e.memory.forget(req.Object.GetUID())
+		e.calls.forget(req.Object.GetUID())
 	}
 	return result, err
 }

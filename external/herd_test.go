@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -36,6 +37,12 @@ type slow struct {
 	all   map[string]bool
 	calls int
 	polls []time.Time // observations of what exists
+
+	perSecond int // calls that are taken in a second; all if it is zero
+	taken     int // in this second
+	second    time.Time
+	refused   int
+	dead      func(obj *Silo) bool // its system can't be reached; nil for none
 }
 
 const slowCall = 50 * time.Millisecond
@@ -44,28 +51,39 @@ func (s *slow) Connect(context.Context, *step.Request[*Silo]) (external.Client[*
 	return s, nil
 }
 
-func (s *slow) call(do func()) {
+func (s *slow) call(obj *Silo, do func()) error {
+	if s.dead != nil && s.dead(obj) {
+		time.Sleep(10 * time.Second)
+		return errors.New("dial tcp 10.0.0.1:80: i/o timeout")
+	}
 	time.Sleep(slowCall)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if now := time.Now(); now.Sub(s.second) >= time.Second {
+		s.second, s.taken = now, 0
+	}
+	if s.taken++; s.perSecond > 0 && s.taken > s.perSecond {
+		s.refused++
+		return errors.New("POST /silos: 429 Too Many Requests") // as a client has it without a type of its own
+	}
 	s.calls++
 	do()
+	return nil
 }
 
 func (s *slow) Observe(_ context.Context, obj *Silo, id string) (seen external.Observation, err error) {
 	seen = external.Observation{State: external.Absent}
-	s.call(func() {
+	err = s.call(obj, func() {
 		if s.all[id] {
 			seen = external.Observation{State: external.UpToDate, Owner: external.OwnerOf(obj)}
 			s.polls = append(s.polls, time.Now())
 		}
 	})
-	return seen, nil
+	return seen, err
 }
 
-func (s *slow) Create(_ context.Context, _ *Silo, creation external.Creation) (string, error) {
-	s.call(func() { s.all[creation.Name] = true })
-	return creation.Name, nil
+func (s *slow) Create(_ context.Context, obj *Silo, creation external.Creation) (string, error) {
+	return creation.Name, s.call(obj, func() { s.all[creation.Name] = true })
 }
 
 func (s *slow) Update(context.Context, *Silo, string) error { return errors.New("there is no drift") }
@@ -78,7 +96,7 @@ func (s *slow) counts() (all, calls int, polls []time.Time) {
 }
 
 // startSlow starts an operator with so many workers and objects.
-func startSlow(t *testing.T, objects, workers int) *slow {
+func startSlow(t *testing.T, objects, workers int, s *slow) *slow {
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -86,7 +104,8 @@ func startSlow(t *testing.T, objects, workers int) *slow {
 		}
 	}
 	ctrl.SetLogger(logr.Discard())
-	server, s := apiserver.New(apiserver.Options{Now: time.Now}), &slow{all: map[string]bool{}}
+	server := apiserver.New(apiserver.Options{Now: time.Now})
+	s.all = map[string]bool{}
 	must(server.Install(silos.Definition()))
 	user, err := client.New(server.Config(), client.Options{Scheme: siloScheme})
 	must(err)
@@ -122,7 +141,7 @@ func TestThroughput(t *testing.T) {
 	const objects, workers = 500, 10
 	rings.Test(t, "takes a second")
 	synctest.Test(t, func(t *testing.T) {
-		s := startSlow(t, objects, workers)
+		s := startSlow(t, objects, workers, &slow{})
 		began := time.Now()
 		calls, all := 0, 0
 		for all < objects {
@@ -145,7 +164,7 @@ func TestNoHerd(t *testing.T) {
 	const objects, minutes = 300, 30
 	rings.Test(t, "takes a second")
 	synctest.Test(t, func(t *testing.T) {
-		s := startSlow(t, objects, 100) // workers do not spread the polls
+		s := startSlow(t, objects, 100, &slow{}) // workers do not spread the polls
 		began := time.Now()
 		time.Sleep(minutes * time.Minute)
 		synctest.Wait()
@@ -161,6 +180,56 @@ func TestNoHerd(t *testing.T) {
 		t.Logf("polls in six seconds, at most: %d in the second minute, %d in the last, %d if they were even", first, last, even)
 		if last > 2*even {
 			t.Errorf("%d of %d polls come within six seconds: %v", last, objects, each[len(each)-10:])
+		}
+	})
+}
+
+// A system that takes a hundred calls in a second, and answers the others with an error that nothing
+// marks, is used as far as it goes, without any option.
+func TestUnmarkedThrottling(t *testing.T) {
+	const workers, limit = 20, 100
+	rings.Test(t, "takes seconds")
+	objects := 400
+	if rings.Exploring() {
+		objects = 2000
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := startSlow(t, objects, workers, &slow{perSecond: limit})
+		began := time.Now()
+		calls, all := 0, 0
+		for all < objects {
+			time.Sleep(time.Second)
+			if all, calls, _ = s.counts(); time.Since(began) > 10*time.Minute {
+				t.Fatalf("%d of %d within ten minutes, %d calls, %d refused", all, objects, calls, s.refused)
+			}
+		}
+		took := time.Since(began).Seconds()
+		t.Logf("%.0f s, %.1f calls per second of %d, %d refused, %.2f calls each", took, float64(calls)/took, limit, s.refused, float64(calls)/float64(objects))
+		if float64(calls) < 0.9*limit*took || s.refused > calls/5 {
+			t.Errorf("%d calls in %.0f s, %d refused", calls, took, s.refused)
+		}
+	})
+}
+
+// Objects whose system can't be reached cost the others nothing but the workers that wait for it,
+// without any option.
+func TestOneDeadSystemOfTen(t *testing.T) {
+	const objects, workers = 200, 10
+	rings.Test(t, "takes a second")
+	synctest.Test(t, func(t *testing.T) {
+		s := startSlow(t, objects, workers, &slow{dead: func(obj *Silo) bool { return strings.HasSuffix(obj.Name, "7") }})
+		time.Sleep(2 * time.Minute)
+		if all, _, _ := s.counts(); all != objects*9/10 {
+			t.Errorf("%d of %d resources exist", all, objects*9/10)
+		}
+		before, polled := time.Now(), map[bool]int{}
+		time.Sleep(5 * time.Minute)
+		_, _, polls := s.counts()
+		for _, at := range polls {
+			polled[at.After(before)]++
+		}
+		if want := objects * 9 / 10 * 5; polled[true] < want*85/100 {
+			t.Errorf("%d polls in five minutes, want about %d", polled[true], want)
 		}
 	})
 }

@@ -71,7 +71,7 @@ func TestPreventedCreationIsTriedAgain(t *testing.T) {
 		_, _ = d.reconcile()
 		d.store.fail = nil
 		for range 2 {
-			if result, err := d.reconcile(); err != nil || result.RequeueAfter != 30*time.Second {
+			if result, err := d.reconcile(); err != nil || result.RequeueAfter < 27*time.Second || result.RequeueAfter > 33*time.Second {
 				t.Fatalf("%+v, %v", result, err)
 			}
 		}

@@ -29,6 +29,7 @@ type attempt struct {
 	record record    // with which Create was called, or that another process has begun
 	id     string    // of the resource; empty if it is not known
 	seen   bool      // the resource was observed
+	later  bool      // the system has asked to call Create later
 	open   bool      // a call may have created the resource, and has not returned its id
 	last   time.Time // when Create has returned, or the record of another process was first seen
 	refusal
@@ -93,12 +94,15 @@ func (m *memory) called(uid types.UID, generation int64, r record) (ended func(i
 		if !a.record.same(r) {
 			*a = attempt{record: r, seen: a.seen, refusal: a.refusal}
 		}
-		before, a.open = a.open, true // also after a panic
+		before, a.open, a.later = a.open, true, false // also after a panic
 	})
 	return func(id string, err error) {
 		m.change(uid, func(a *attempt) {
 			a.last = time.Now()
+			_, slower := throttled(err)
 			switch {
+			case slower:
+				a.open, a.later = before, true
 			case err == nil:
 				a.id, a.open, a.refusal = id, false, refusal{}
 				m.created = a.last

@@ -274,6 +274,9 @@ func (s ownership[T]) belongsTo(other client.Object, err error) error {
 // foreign is the failure of an object whose resource is not its own. It may become its own without an
 // event.
 func (s ownership[T]) foreign(why, remedy string) error {
+	if s.req.Conditions != nil {
+		s.req.Conditions.MarkHealthy(ConditionFailed, ReasonNone, "") // the system has answered
+	}
 	err := failure.Mark(fmt.Errorf("the resource %q is not ours: %s", s.id, why), failure.WithClass(failure.ClassTerminal),
 		failure.WithReason(ReasonForeign), failure.WithRetryAfter(s.poll(s.req.Object)))
 	return remediable(err, remedy)

@@ -30,10 +30,10 @@ var verbs = []struct {
 	{"observe and delete", "allow", "observe,delete", "edited", false, "observe", 1, "True"},
 	{"skip", "reconcile", "skip", "edited", false, "observe", 1, "True"},
 	{"delete", "allow", "observe,delete", "same", true, "observe delete observe", 0, ""},
-	{"no delete", "allow", "observe,create,update", "same", true, "", 1, ""},
-	{"retain", "reclaim", "retain", "same", true, "", 1, ""},
+	{"no delete", "allow", "observe,create,update", "same", true, "observe release", 1, ""},
+	{"retain", "reclaim", "retain", "same", true, "observe release", 1, ""},
 	{"skip, deleted", "reconcile", "skip", "same", true, "", 1, ""},
-	{"detach", "reconcile", "detach-on-delete", "same", true, "", 1, ""},
+	{"detach", "reconcile", "detach-on-delete", "same", true, "observe release", 1, ""},
 }
 
 func TestPolicyVerbs(t *testing.T) {

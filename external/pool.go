@@ -58,6 +58,8 @@ type Lease[C any] struct {
 // of the one that dials ends, another one dials.
 func (p *Pool[C]) Get(ctx context.Context, key, version string, dial func(ctx context.Context) (C, error)) (Lease[C], error) {
 	for {
+		use := dialingOf(ctx)
+		use.use(key)
 		s, first, stale := p.take(key, version)
 		if s == nil {
 			return Lease[C]{}, ErrPoolClosed
@@ -68,7 +70,13 @@ func (p *Pool[C]) Get(ctx context.Context, key, version string, dial func(ctx co
 			}
 		}
 		if first {
-			p.dial(ctx, key, s, dial)
+			p.dial(ctx, key, s, func(ctx context.Context) (conn C, err error) {
+				err = use.allow(func() (err error) {
+					conn, err = dial(ctx)
+					return err
+				})
+				return conn, err
+			})
 		} else if err := s.await(ctx); err != nil {
 			return Lease[C]{}, p.release(s, err)
 		}

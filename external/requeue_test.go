@@ -94,10 +94,10 @@ var requeues = []struct {
 	{"a handled error: the connection fails", func(d *siloDesk) {
 		d.store.fail = failing("connect", errors.New("connection refused"))
 	}, "dirty backoff", "clean backoff"},
-	{"a handled error with a delay of its own", func(d *siloDesk) {
+	{"the system asks for fewer calls", func(d *siloDesk) {
 		d.settle()
 		d.store.fail = failing("observe", failure.Mark(errors.New("429"), failure.WithClass(failure.ClassThrottled), failure.WithRetryAfter(7*time.Minute)))
-	}, "dirty backoff", "clean backoff"},
+	}, "dirty 7m0s", "clean 7m0s"},
 	{"an unhandled error: the object can't be read", func(d *siloDesk) {
 		d.reads = errors.New("the API server is not reachable")
 		d.restart()
@@ -155,7 +155,7 @@ func (d *siloDesk) outcome() string {
 		return text + "never"
 	case result.RequeueAfter == 5*time.Second:
 		return text + "busy"
-	case result.RequeueAfter == 30*time.Second:
+	case within(30 * time.Second):
 		return text + "pause"
 	case within(time.Minute):
 		return text + "poll"

@@ -32,6 +32,7 @@ type session[T client.Object] struct {
 	gone   string // the id of the resource that another client has deleted
 	record record // as it was when the resource was observed
 	seen   Observation
+	at     time.Time // when seen was asked for; zero before that
 }
 
 // close releases the client, if it can be closed.
@@ -50,8 +51,11 @@ func (s *session[T]) call(ctx context.Context, what string, call func(ctx contex
 		return nil
 	}
 	err = fmt.Errorf("%s: %w", what, err)
-	if s.seen.State != 0 {
+	switch waits := ctrlkit.Waits(err); {
+	case s.seen.State != 0:
 		s.mark()
+	case len(waits) > 0:
+		markNotObserved(s.req.Conditions, waits[0].For)
 	}
 	markFailed(s.req.Conditions, what, err)
 	return err
@@ -129,6 +133,7 @@ func (s *session[T]) findByTag(ctx context.Context) error {
 func (s *session[T]) observe(ctx context.Context) error {
 	var seen Observation
 	err := s.call(ctx, "observe", func(ctx context.Context) (err error) {
+		s.at = time.Now()
 		seen, err = s.client.Observe(ctx, s.req.Object, s.id)
 		return err
 	})
@@ -155,7 +160,10 @@ func (s *session[T]) recent() bool {
 	if !s.memory.get(s.req.Object.GetUID()).seen {
 		atMost = min(max(atMost, unseen)<<min(s.record.unseen, 16), max(atMost, longestUnseen))
 	}
-	return age(s.record.at) < atMost
+	if s.at.IsZero() {
+		return age(s.record.at) < atMost
+	}
+	return s.at.Sub(s.record.at)-time.Second < atMost // a write may have taken long since
 }
 
 const (
@@ -203,16 +211,16 @@ func (s *session[T]) intend(ctx context.Context) error {
 	case s.recent():
 		return nil // it will be seen
 	case known: // another client has deleted it, or it was never seen
-		if s.countUnseen(); s.record.unseen > 1 {
-			s.req.Event(corev1.EventTypeWarning, ReasonNeverSeen, "Create", "The resource %s, created %s ago, was never seen, and neither were %d before it: another one is created. If reads of the system lag, raise Options.Visible of the operator",
-				s.id, age(s.record.at).Round(time.Second), s.record.unseen-1)
-		}
+		s.countUnseen()
 		annotate(obj, IDAnnotation, "")
 		s.id, s.gone = "", s.id
 	case s.record.step == begun:
 		if again, err := s.resume(); err != nil || !again {
 			return err
 		}
+	}
+	if a, maybe := s.memory.of(obj.GetUID(), s.record); a.later && !maybe {
+		return nil // the intent is written
 	}
 	if err := s.memory.holds(obj.GetUID(), obj.GetGeneration()); err != nil {
 		return fmt.Errorf("create: %w", err)
@@ -248,12 +256,16 @@ func (s *session[T]) setCreated() {
 	setRecord(s.req.Object, s.record)
 }
 
-// countUnseen counts the resource as one that was never seen, if it was not.
+// countUnseen counts the resource as one that was never seen, if it was not, and warns of the second.
 func (s *session[T]) countUnseen() {
 	if s.record.unseen++; s.memory.get(s.req.Object.GetUID()).seen {
 		s.record.unseen = 0
 	}
 	s.memory.change(s.req.Object.GetUID(), func(a *attempt) { a.seen = false })
+	if s.record.unseen > 1 {
+		s.req.Event(corev1.EventTypeWarning, ReasonNeverSeen, "Create", "The resource %s, created %s ago, was never seen, and neither were %d before it: another one is created. If reads of the system lag, raise Options.Visible of the operator",
+			s.id, age(s.record.at).Round(time.Second), s.record.unseen-1)
+	}
 }
 
 // resume decides what becomes of a creation that was begun, and whose id is not known. It reports

@@ -48,6 +48,8 @@ const (
 	unattended      // no person does what conditions say
 	stripped        // other clients remove annotations all the time
 	brief           // one Depot, which does not change
+	contested       // a Depot names the resource of another one
+	restoredLife    // a Depot is replaced by one with the same manifest
 )
 
 // lag is how long the systems may not show what was created. Simulated ones take a minute.
@@ -164,6 +166,12 @@ func (c identityClass) script(w *sim.World) {
 	switch c.life {
 	case stripped:
 		c.strip(w)
+		return
+	case contested:
+		c.contest(w)
+		return
+	case restoredLife:
+		c.restore(w)
 		return
 	case brief:
 		w.Create(depot("a"))

@@ -221,7 +221,7 @@ func (l *lifecycle[T]) Cleanup(ctx context.Context, req *step.Request[T]) (ctrl.
 		return l.reconciler.Delete(ctx, req)
 	case policy.DeletionDetach:
 		req.Logger.Info("What the object stands for is left, as its policy says", "policy", decision.Message())
-		if l.releaser != nil {
+		if l.releaser != nil && decision.Refusal(policy.VerbUpdate) == "" {
 			if err := l.releaser.Release(ctx, req); err != nil { // a policy may keep it because the system does not answer
 				req.Event(corev1.EventTypeWarning, ReasonNotReleased, "Delete", "What the object stood for is left, and still marked as its own: %v", err)
 			}

@@ -1,0 +1,99 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package external_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/sim"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+)
+
+const refused = "the object is refused, which is an error until it names another resource"
+
+const alone = "with its owner the resource is gone, and who has named it makes one of its own"
+
+// Whatever goes wrong: an object that names the resource of another one, with every word that it has,
+// changes nothing of it, and neither does its deletion.
+func TestNothingOfTheLiving(t *testing.T) {
+	rings.Test(t, "simulates")
+	for _, class := range classes() {
+		class.life = contested
+		t.Run(class.name, func(t *testing.T) {
+			sim.Run(t, class.workload(class.operator), sim.WithPairs(*pairs), sim.WithSample(3), sim.WithoutOracle(oracle.EndsWell, refused),
+				sim.WithoutFault(fault.Recreate, alone), sim.WithoutFault(fault.DeleteAndCreate, alone))
+		})
+	}
+}
+
+// Whatever goes wrong: an object that was restored under another UID leaves the resource alone until
+// a person says that the former one is gone for good.
+func TestRestoredLeavesAlone(t *testing.T) {
+	rings.Test(t, "simulates")
+	const why = "the script removes the finalizer, as if the cluster were lost"
+	for _, class := range classes() {
+		class.life = restoredLife
+		t.Run(class.name, func(t *testing.T) {
+			sim.Run(t, class.workload(class.operator), sim.WithPairs(*pairs), sim.WithSample(3),
+				sim.WithoutOracle(oracle.EndsWell, refused), sim.WithoutOracle(oracle.NoLeak, why), sim.WithoutOracle(oracle.OneExternal, why), sim.WithoutOracle(oracle.FinalizerFirst, why),
+				sim.WithoutFault(fault.Recreate, why), sim.WithoutFault(fault.DeleteAndCreate, why),
+				sim.WithoutFault(fault.Vanish, why), sim.WithoutFault(fault.Drift, "what drifts is left as it is, as long as the resource is not ours"))
+		})
+	}
+}
+
+// contest has a Depot that names the resource of another one.
+func (c identityClass) contest(w *sim.World) {
+	w.Create(depot("a"))
+	c.settle(w)
+	a, _ := sim.Get(w, depot("a"))
+	thief := depot("thief")
+	thief.Spec.Size = 9
+	thief.Annotations = map[string]string{external.IDAnnotation: inventory{w}.of(a.UID), external.AdoptFromAnnotation: string(a.UID)}
+	w.Create(thief)
+	c.settle(w)
+	untouched(w, inventory{w}.of(a.UID), a.UID)
+	w.Delete(thief)
+	c.settle(w)
+	untouched(w, inventory{w}.of(a.UID), a.UID)
+	w.Delete(depot("a"))
+	c.settle(w)
+	audit(w)
+}
+
+// restore replaces a Depot by one with the same manifest, as a backup does.
+func (c identityClass) restore(w *sim.World) {
+	w.Create(depot("a"))
+	c.settle(w)
+	before, _ := sim.Get(w, depot("a"))
+	id := inventory{w}.of(before.UID)
+	sim.Update(w, depot("a"), func(d *Depot) { d.Finalizers = nil })
+	w.Delete(depot("a"))
+	after := depot("a")
+	after.Annotations, after.Spec.Size = before.Annotations, 7
+	w.Create(after)
+	w.Settle()
+	untouched(w, id, before.UID)
+	sim.Update(w, depot("a"), func(d *Depot) { d.Annotations[external.AdoptFromAnnotation] = external.FormerOwner })
+	w.Settle()
+	w.Delete(depot("a"))
+	w.Settle()
+}
+
+// untouched ends a run in which the resource of a Depot was changed.
+func untouched(w *sim.World, id string, owner types.UID) {
+	for _, r := range w.Resources("depots") {
+		if r.ID == id && (!strings.HasPrefix(r.Spec["size"], "1") || // also drifted
+			r.Tags["owner"] != string(owner)) {
+			panic(fmt.Sprintf("the resource of another object is %v", r))
+		}
+	}
+}
