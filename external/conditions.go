@@ -42,7 +42,7 @@ const (
 	ReasonCreationUnknown = "CreationUnknown"
 	ReasonWrongAnnotation = "WrongAnnotation"
 	ReasonUnpublished     = "Unpublished"
-	ReasonNotObserved     = "NotObserved" // now: a limit has prevented it
+	ReasonNotObserved     = "NotObserved"  // now: a limit has prevented it
 	ReasonNeverSeen       = "NeverSeen"    // of an event: a resource is created again that the system has never shown
 	ReasonLeft            = "ResourceLeft" // of an event: a deletion has left a resource that is not the object's own
 )

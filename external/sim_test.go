@@ -43,13 +43,13 @@ type identityClass struct {
 type life int
 
 const (
-	whole      life = iota
-	plain           // no Depot is deleted while it is created
-	unattended      // no person does what conditions say
-	stripped        // other clients remove annotations all the time
-	brief           // one Depot, which does not change
-	contested       // a Depot names the resource of another one
-	restoredLife    // a Depot is replaced by one with the same manifest
+	whole        life = iota
+	plain             // no Depot is deleted while it is created
+	unattended        // no person does what conditions say
+	stripped          // other clients remove annotations all the time
+	brief             // one Depot, which does not change
+	contested         // a Depot names the resource of another one
+	restoredLife      // a Depot is replaced by one with the same manifest
 )
 
 // lag is how long the systems may not show what was created. Simulated ones take a minute.
