@@ -29,7 +29,7 @@ func TestObserveOnlyPublishes(t *testing.T) {
 			if got := d.secret() != nil; got != want {
 				t.Errorf("published %t", got)
 			}
-			if calls := d.store.take(); strings.Trim(calls, "observe ") != "" {
+			if calls := d.store.take(); strings.Contains(calls, "create") || strings.Contains(calls, "update") {
 				t.Errorf("calls %s", calls)
 			}
 		})

@@ -5,6 +5,7 @@ package explanation_test
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,7 +49,7 @@ var outcomes = map[string]journal.Outcome{
 	"waits": {Waits: []journal.Wait{{For: "Secret shop/db-password"}}}, "quota": {Waits: []journal.Wait{{For: "a quota"}}},
 	"broken":  {Err: errors.New("connection refused"), Class: string(failure.ClassTransient)},
 	"outside": {Err: errOutside, Class: string(failure.ClassForbidden), Remedy: "ask an administrator"},
-	"both":    {Err: errors.Join(errors.New("Read: connection refused"), errOutside), Class: string(failure.ClassForbidden)},
+	"both":    {Err: errors.Join(fmt.Errorf("%s: connection refused", "Read"), errOutside), Class: string(failure.ClassForbidden)},
 }
 
 var errOutside = errors.New("writing the status: forbidden")
