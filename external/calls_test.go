@@ -189,13 +189,15 @@ func TestBreakerCountsOnlyUnreachable(t *testing.T) {
 		"missing secret":     {notFound, false},
 		"wait":               {wait, false},
 	} {
-		c, n := newCalls(Calls[configMap]{}), 0
-		for range 20 {
-			_ = c.do(t.Context(), in("a"), "observe", answers(&n, tt.err))
-		}
-		if want := map[bool]int{true: 5, false: 20}[tt.open]; n != want {
-			t.Errorf("%s: %d of 20 calls were made, want %d", name, n, want)
-		}
+		synctest.Test(t, func(t *testing.T) { // a call after one that was throttled waits for its turn
+			c, n := newCalls(Calls[configMap]{}), 0
+			for range 20 {
+				_ = c.do(t.Context(), in("a"), "observe", answers(&n, tt.err))
+			}
+			if want := map[bool]int{true: 5, false: 20}[tt.open]; n != want {
+				t.Errorf("%s: %d of 20 calls were made, want %d", name, n, want)
+			}
+		})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // The scenes of docs/ownership.md for external resources. In each the resource "x" is there, and the
@@ -164,6 +165,7 @@ func TestOwnershipIsDocumented(t *testing.T) {
 }
 
 func TestOwnership(t *testing.T) {
+	rings.Test(t, "takes seconds")
 	for _, tt := range ownership {
 		for _, system := range strings.Split(tt.in, ", ") {
 			eachIdentityOf(t, tt.name+", "+system+", ", func(t *testing.T, d *siloDesk) {

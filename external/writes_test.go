@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -248,6 +249,7 @@ func TestTokensOfDeletedResources(t *testing.T) {
 // The reads of a system lag more than Options.Visible says. Without a sighting, a resource does not
 // count as deleted: there are few duplicates, each is waited for longer, and an event says so.
 func TestReadsThatLagMore(t *testing.T) {
+	rings.Test(t, "takes a second")
 	for lag, most := range map[time.Duration]int{30 * time.Second: 1, 5 * time.Minute: 4} {
 		for _, class := range []string{"token", "tag", "nothing"} {
 			onDesk(t, class+" "+lag.String(), siloIdentities[class], func(t *testing.T, d *siloDesk) {
