@@ -12,6 +12,7 @@ package inject
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -220,6 +221,13 @@ type past struct {
 	kind   string
 	events int
 	listed bool
+}
+
+// startInPast makes the next list of a kind show an older state. One that the process which crashes
+// now has not made is dropped: the next process makes one list, not two.
+func (in *Injector) startInPast(kind string, events int) {
+	in.pasts = slices.DeleteFunc(in.pasts, func(p past) bool { return p.kind == kind && !p.listed })
+	in.pasts = append(in.pasts, past{kind: kind, events: events})
 }
 
 // StartsInPast reports whether the next list of a kind shows an older state. A watch that sends

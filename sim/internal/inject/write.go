@@ -112,7 +112,7 @@ var writeEffects = map[fault.Kind]writeEffect{
 
 	fault.CrashAfterWrite: {after: crash},
 	fault.RestartInPast: {after: func(in *Injector, f fault.Fault, w *Write) *Answer {
-		in.pasts = append(in.pasts, past{kind: f.Of, events: f.By})
+		in.startInPast(f.Of, f.By)
 		return crashed(w.Process)
 	}},
 	fault.LoseWriteAnswer:  {after: func(_ *Injector, f fault.Fault, w *Write) *Answer { return lostAnswer(f.How, w.Request) }},
