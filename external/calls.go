@@ -49,13 +49,10 @@ type Calls[T client.Object] struct {
 type calls[T client.Object] struct {
 	Calls[T]
 	mu       sync.Mutex // for all below
-	systems  map[string]*system
+	places   map[string]*places
 	breakers map[string]*breaker
 	keys     map[types.UID]string // with which Connect has asked a Pool
 }
-
-// A system is what has the limits of a rate.
-type system struct{ places *places }
 
 // A breaker leaves a system alone that could not be reached.
 type breaker struct {
@@ -65,12 +62,12 @@ type breaker struct {
 
 func newCalls[T client.Object](c Calls[T]) *calls[T] {
 	c.Deadline, c.Failures, c.Pause = cmp.Or(c.Deadline, 30*time.Second), cmp.Or(c.Failures, 5), cmp.Or(c.Pause, 30*time.Second)
-	return &calls[T]{Calls: c, systems: make(map[string]*system), breakers: make(map[string]*breaker), keys: make(map[types.UID]string)}
+	return &calls[T]{Calls: c, places: make(map[string]*places), breakers: make(map[string]*breaker), keys: make(map[types.UID]string)}
 }
 
 // of returns the limits of the system of an object. Name is that of messages: the key of a pool may
 // have what is secret.
-func (c *calls[T]) of(obj T) (name string, s *system, b *breaker) {
+func (c *calls[T]) of(obj T) (name string, s *places, b *breaker) {
 	name = "the external system"
 	key := ""
 	if c.System != nil {
@@ -85,9 +82,9 @@ func (c *calls[T]) of(obj T) (name string, s *system, b *breaker) {
 			alone = string(obj.GetUID())
 		}
 	}
-	if s = c.systems[key]; s == nil {
-		s = &system{newPlaces(c.PerSecond, c.Burst)}
-		c.systems[key] = s
+	if s = c.places[key]; s == nil {
+		s = newPlaces(c.PerSecond, c.Burst)
+		c.places[key] = s
 	}
 	if b = c.breakers[key+"\n"+alone]; b == nil {
 		b = c.newBreaker(name)
@@ -121,17 +118,17 @@ func (c *calls[T]) do(ctx context.Context, obj T, what string, call func(ctx con
 		ctx, cancel := context.WithTimeout(ctx, c.Deadline)
 		defer cancel()
 		of := callOf{obj.GetUID(), what}
-		if err := s.places.await(ctx, of, c.Deadline/2, name); err != nil {
+		if err := s.await(ctx, of, c.Deadline/2, name); err != nil {
 			return errNotCalled, err
 		}
 		err = noted(ctx, what, call)
 		after, slower := throttled(err)
 		if !slower {
-			s.places.answered()
+			s.answered()
 			return unreachable(err), err
 		}
-		s.places.slow()
-		return nil, s.places.later(of, after, name)
+		s.slow()
+		return nil, s.later(of, after, name)
 	})
 }
 

@@ -270,8 +270,8 @@ func TestCallsUnderRace(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if len(c.systems) != 3 {
-		t.Errorf("%d systems", len(c.systems))
+	if len(c.places) != 3 {
+		t.Errorf("%d systems", len(c.places))
 	}
 }
 

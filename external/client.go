@@ -6,6 +6,7 @@ package external
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,12 +63,29 @@ type Client[T client.Object] interface {
 	Delete(ctx context.Context, obj T, id string) error
 }
 
-// A Creation is by what a resource is found again after its creation. One field is set, by the
-// [Identity] of the system.
+// A Creation is by what a resource is found again after its creation. One of Name, Token and Tag is
+// set, by the [Identity] of the system.
 type Creation struct {
 	Name  string
 	Token string // the same for each attempt to create the same resource
 	Tag   string // to be stored with the resource
+
+	kept *map[string][]byte
+}
+
+// Keep has details published that the system returns only once, such as a key that it has made: Create
+// calls it. They are in the Secret of Options.ConnectionSecret beside Observation.Connection before
+// anything else is called or written. A crash before that loses them.
+func (c Creation) Keep(details map[string][]byte) {
+	if c.kept != nil {
+		maps.Copy(*c.kept, details)
+	}
+}
+
+// WithDetails returns the creation whose Keep writes to a map. It is for the tests of clients.
+func (c Creation) WithDetails(to map[string][]byte) Creation {
+	c.kept = &to
+	return c
 }
 
 // A Finder is a [Client] of a system whose resources are found by a tag. Identity [ByTag] needs

@@ -159,19 +159,6 @@ func (s *session[T]) waitsFor() string {
 	return text
 }
 
-// unknownCreation is the failure of an object of which nothing shows whether its resource was
-// created.
-func unknownCreation(r record) error {
-	when := "at " + r.at.UTC().Format("2006-01-02 15:04:05 UTC")
-	if r.lost() {
-		when = "before " + r.at.UTC().Format("2006-01-02 15:04:05 UTC") + ", another client has removed the annotations of the object"
-	}
-	err := fmt.Errorf("a resource was being created %s, and nothing shows whether it exists", when)
-	return remediable(failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonCreationUnknown)),
-		"look in the external system for a resource that was created for the object. If there is one, set the annotation "+IDAnnotation+
-			" to its id; if there is none, set the annotation "+IntentAnnotation+" to "+nothing)
-}
-
 // broken is the failure of a resource that the system says has failed.
 func broken(id, message string) error {
 	return failure.Mark(fmt.Errorf("the resource %s has failed: %s", id, message), failure.WithReason(ReasonBroken))

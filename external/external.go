@@ -187,15 +187,14 @@ func (e *external[T]) claimed(req *step.Request[T]) bool {
 		_, _, ok := e.memory.restore(obj.GetUID())
 		return ok
 	}
-	return mayBeLost(req, e.options.Identity.class)
+	return e.options.Identity.class.witness(req)
 }
 
 // mayBeFound reports whether there may be a resource of an object that is being deleted although
 // nothing shows a claim, and the system shows whose it is: another client may have removed the
 // annotations before the process ended that knew them.
 func (e *external[T]) mayBeFound(req *step.Request[T]) bool {
-	class := e.options.Identity.class
-	return (class == className || class == classTag) && req.HasFinalizer() && !e.unused(req.Object)
+	return e.options.Identity.class.findable() && req.HasFinalizer() && !e.unused(req.Object)
 }
 
 // unused reports whether a reference shows that no resource was made of an object.

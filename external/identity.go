@@ -37,73 +37,24 @@ const (
 // can go wrong in a crash between the creation of a resource and the record of its id. In this
 // order: [ByName], [ByToken], [ByTag], [ByNothing].
 type Identity[T client.Object] struct {
-	class  class
-	name   func(obj T) (string, error)
-	window time.Duration
+	class  class[T]
+	window time.Duration // in which a resource may not be found yet
 }
-
-type class int
-
-const (
-	className class = iota + 1
-	classToken
-	classTag
-	classNone
-)
-
-// ByName is for a system whose clients choose the names of resources: to create a resource twice
-// is impossible.
-//
-// Name returns the name for an object: see [NameRules.NameOf]. It is called once for each object,
-// and its result is recorded in IDAnnotation. A resource of that name that exists already is only
-// taken if [OwnerOf] the object is stored with it; otherwise a person can set IDAnnotation.
-func ByName[T client.Object](name func(obj T) (string, error)) Identity[T] {
-	return Identity[T]{class: className, name: name}
-}
-
-// ByToken is for a system that chooses the ids of resources, and remembers the idempotency token
-// of a creation: to create with the same token again returns the same resource.
-func ByToken[T client.Object]() Identity[T] { return Identity[T]{class: classToken} }
-
-// ByTag is for a system that chooses the ids of resources, and finds resources by what was stored
-// with them when they were created: its client is a [Finder]. Window is how long it may take until
-// a resource is found that was created. After a crash the operator waits so long before it creates
-// another one.
-func ByTag[T client.Object](window time.Duration) Identity[T] {
-	return Identity[T]{class: classTag, window: window}
-}
-
-// ByNothing is for a system that chooses the ids of resources, and has nothing to find a resource
-// by whose id was lost. After a crash between the creation and the record of the id a person has
-// to look: the condition says for what, and how to continue.
-func ByNothing[T client.Object]() Identity[T] { return Identity[T]{class: classNone} }
 
 // check returns what is wrong with an identity.
 func (i Identity[T]) check() error {
-	switch {
-	case i.class == 0:
+	if i.class == nil {
 		return errors.New("no identity: choose ByName, ByToken, ByTag or ByNothing, by what the external system identifies resources")
-	case i.class == className && i.name == nil:
-		return errors.New("identity by name without a function that returns the name")
-	case i.class == classTag && i.window <= 0:
-		return errors.New("identity by tag: say how long it may take until a resource is found, such as a minute")
 	}
-	return nil
+	return i.class.check()
 }
 
 // Creation returns how the first resource of an object is created. It is for the tests of clients.
 func (i Identity[T]) Creation(obj T) (Creation, error) {
-	switch i.class {
-	case className:
-		name, err := i.name(obj)
-		return Creation{Name: name}, err
-	case classToken:
-		return Creation{Token: record{}.tokenOf(obj)}, nil
-	case classTag:
-		return Creation{Tag: OwnerOf(obj)}, nil
-	default:
-		return Creation{}, i.check()
+	if err := i.check(); err != nil {
+		return Creation{}, err
 	}
+	return i.class.creation(obj, "", record{})
 }
 
 // IDOf returns what identifies the resource of an object, empty if that is not known.

@@ -26,12 +26,13 @@ type memory struct {
 
 // An attempt is the last creation for an object.
 type attempt struct {
-	record record    // with which Create was called, or that another process has begun
-	id     string    // of the resource; empty if it is not known
-	seen   bool      // the resource was observed
-	later  bool      // the system has asked to call Create later
-	open   bool      // a call may have created the resource, and has not returned its id
-	last   time.Time // when Create has returned, or the record of another process was first seen
+	record record            // with which Create was called, or that another process has begun
+	id     string            // of the resource; empty if it is not known
+	seen   bool              // the resource was observed
+	later  bool              // the system has asked to call Create later
+	once   map[string][]byte // what Create has returned: the cache may show the Secret without it
+	open   bool              // a call may have created the resource, and has not returned its id
+	last   time.Time         // when Create has returned, or the record of another process was first seen
 	refusal
 }
 

@@ -174,7 +174,7 @@ func (s ownership[T]) noteMark() {
 	if s.seen.Owner != "" {
 		s.marks.Store(true)
 	}
-	named := s.options.Identity.class == className
+	named := s.options.Identity.class.chosen()
 	if s.seen.Owner != OwnerOf(s.req.Object) || (!named || s.record.marked) && s.record.from == "" {
 		return
 	}

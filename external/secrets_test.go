@@ -86,6 +86,72 @@ func TestConnectionSecret(t *testing.T) {
 	})
 }
 
+// What a system returns only when it creates a resource is published before anything else can fail, and
+// stays.
+func TestReturnedOnce(t *testing.T) {
+	eachIdentity(t, func(t *testing.T, d *siloDesk) {
+		d.store.returns, d.options.Visible = "once", time.Minute
+		d.publishing()
+		d.failAfterCreate()
+		if got := d.secret(); got == nil || string(got.Data["secret"]) != "once" {
+			t.Fatalf("the creation was not recorded, and the Secret is %v", got)
+		}
+		d.store.returns = ""
+		d.passesTimes(10)
+		kept := func(when, password string) {
+			t.Helper()
+			if got := d.secret().Data; string(got["secret"]) != "once" || string(got["password"]) != password || len(got) != 3 {
+				t.Errorf("%s: %s", when, got)
+			}
+		}
+		kept("the resource is up to date", secretText)
+		d.restart()
+		d.store.seen = func(o *external.Observation) {
+			if o.Connection != nil {
+				o.Connection["password"] = []byte("rotated")
+			}
+		}
+		d.settle()
+		kept("another process has published", "rotated")
+		version := d.secret().ResourceVersion
+		d.passesTimes(3)
+		if d.secret().ResourceVersion != version {
+			t.Error("the Secret is written again although nothing has changed")
+		}
+	}, "name") // there is no id to write
+}
+
+// What was returned once waits in memory for a Secret that can be written. Without one, an event says
+// what is lost.
+func TestReturnedOnceWithoutSecret(t *testing.T) {
+	onDesk(t, "of another", byName(), func(t *testing.T, d *siloDesk) {
+		d.store.returns = "once"
+		d.publishing()
+		stranger := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "logs-connection", Annotations: map[string]string{"external.ctrlkit.dev/once": "theirs"},
+		}, Data: map[string][]byte{"theirs": []byte("x")}}
+		d.must(d.client.Create(t.Context(), stranger))
+		for range 3 {
+			d.fails()
+		}
+		if got := d.secret(); len(got.Data) != 1 || external.IDOf(d.get()) == "" {
+			t.Errorf("the Secret of another is %v", got)
+		}
+		d.must(d.client.Delete(t.Context(), stranger))
+		d.settle()
+		if got := d.secret().Data; string(got["secret"]) != "once" || got["theirs"] != nil {
+			t.Errorf("published is %s", got)
+		}
+	})
+	onDesk(t, "not named", byName(), func(t *testing.T, d *siloDesk) {
+		d.store.returns = "once"
+		d.settle()
+		if all := recorded(d); len(all) != 1 || !strings.Contains(all[0], "Unpublished") || !strings.HasSuffix(all[0], "named for it: secret") {
+			t.Errorf("events %q", all)
+		}
+	})
+}
+
 func TestSecretOfOthersIsLeftAlone(t *testing.T) {
 	inDesk(t, byName(), func(t *testing.T, d *siloDesk) {
 		d.publishing()

@@ -72,15 +72,8 @@ func (s *session[T]) find(ctx context.Context) (err error) {
 	}
 	s.recall()
 	if s.id == "" {
-		switch s.options.Identity.class {
-		case className:
-			if s.id, err = s.options.Identity.name(obj); err != nil {
-				return failure.Mark(fmt.Errorf("naming the resource: %w", err), failure.WithClass(failure.ClassTerminal))
-			}
-		case classTag:
-			if err = s.findByTag(ctx); err != nil {
-				return err
-			}
+		if err = s.options.Identity.class.locate(ctx, s); err != nil {
+			return err
 		}
 	}
 	s.missRecord()
@@ -95,7 +88,7 @@ func (s *session[T]) find(ctx context.Context) (err error) {
 // where they do not.
 func (s *session[T]) recall() {
 	obj := s.req.Object
-	named := s.options.Identity.class == className
+	named := s.options.Identity.class.chosen()
 	if s.id = IDOf(obj); named {
 		s.memory.see(obj.GetUID(), "", s.record) // its id is known before it is created
 	} else {
@@ -113,20 +106,23 @@ func (s *session[T]) recall() {
 	}
 }
 
-// findByTag asks for the resource with our tag.
-func (s *session[T]) findByTag(ctx context.Context) error {
-	finder, ok := s.client.(Finder[T])
-	if !ok {
-		return failure.Mark(fmt.Errorf("%T has no method Find, which identity ByTag needs", s.client), failure.WithClass(failure.ClassTerminal))
+// missRecord finds out whether a creation may have begun of which neither the annotations nor this
+// process know: another client has removed the annotations, and no process that knew them has
+// written them again. The record is then one of a creation that another process has begun, and that
+// this one has just seen for the first time. It is kept in memory, not written.
+func (s *session[T]) missRecord() {
+	obj := s.req.Object
+	class, deleted := s.options.Identity.class, !obj.GetDeletionTimestamp().IsZero()
+	switch {
+	case s.record.step != "" || IDOf(obj) != "" || s.memory.last(obj.GetUID()).step != "" || !class.chosen() && s.id != "":
+		return
+	case class.repeatable() && !deleted:
+		return // to observe the name, or to create with the same token, is enough
+	case !class.witness(s.req):
+		return
 	}
-	err := s.call(ctx, "find", func(ctx context.Context) (err error) {
-		s.id, err = finder.Find(ctx, s.req.Object, OwnerOf(s.req.Object))
-		return err
-	})
-	if err == nil && s.id != "" {
-		s.record = record{step: created, at: time.Now(), uid: OwnerOf(s.req.Object)} // or not much earlier
-	}
-	return err
+	s.record = record{step: begun, at: time.Now(), token: record{}.tokenOf(obj)}
+	s.memory.see(obj.GetUID(), "", s.record)
 }
 
 // observe observes the resource.
@@ -180,7 +176,7 @@ func age(at time.Time) time.Duration { return time.Since(at) - time.Second }
 func (s *session[T]) intend(ctx context.Context) error {
 	obj, class := s.req.Object, s.options.Identity.class
 	known := IDOf(obj) != ""
-	if class != className && !known && s.id != "" { // it was found, or its annotations are gone
+	if !class.chosen() && !known && s.id != "" { // it was found, or its annotations are gone
 		annotate(obj, IDAnnotation, s.id)
 		setRecord(obj, s.record)
 		known = true
@@ -197,17 +193,13 @@ func (s *session[T]) intend(ctx context.Context) error {
 		}
 		return nil
 	}
-	switch {
-	case class == className:
+	if class.chosen() {
 		if !known {
-			annotate(obj, IDAnnotation, s.id)
-			if s.record.step == begun { // its annotations are gone
-				setRecord(obj, s.record)
-			} else {
-				s.begin("")
-			}
+			class.announce(s)
 		}
 		return nil
+	}
+	switch {
 	case s.recent():
 		return nil // it will be seen
 	case known: // another client has deleted it, or it was never seen
@@ -225,25 +217,15 @@ func (s *session[T]) intend(ctx context.Context) error {
 	if err := s.memory.holds(obj.GetUID(), obj.GetGeneration()); err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
-	token := s.record.tokenOf(obj)
-	if class == classToken && s.record.step == "" && s.req.HasFinalizer() {
-		// The token is known without being written, and the deletion of the object looks for what
-		// was created with it: see mayBeLost.
-		s.record = record{step: begun, at: time.Now(), process: s.memory.process, token: token, uid: OwnerOf(obj)}
-		return nil
-	}
-	s.begin(token)
+	class.announce(s)
 	return nil
 }
 
-// begin records the intent to create a resource.
+// begin records the intent to create a resource, with the token of the creation if it has one.
 func (s *session[T]) begin(token string) {
-	s.record = record{step: begun, at: time.Now(), process: s.memory.process, uid: OwnerOf(s.req.Object), marked: s.marks.Load(), unseen: s.record.unseen}
-	if s.options.Identity.class == className {
+	s.record = record{step: begun, at: time.Now(), process: s.memory.process, token: token, uid: OwnerOf(s.req.Object), marked: s.marks.Load(), unseen: s.record.unseen}
+	if s.options.Identity.class.chosen() {
 		s.record.of = fingerprint(s.id)
-	}
-	if s.options.Identity.class == classToken {
-		s.record.token = token
 	}
 	// The memory notes it when Create is called: if the object is stale, it is not written, and what
 	// the memory has is newer.
@@ -271,17 +253,10 @@ func (s *session[T]) countUnseen() {
 // resume decides what becomes of a creation that was begun, and whose id is not known. It reports
 // whether another one has to be begun.
 func (s *session[T]) resume() (again bool, err error) {
-	_, maybe := s.memory.of(s.req.Object.GetUID(), s.record)
-	switch {
-	case s.options.Identity.class == classToken || !maybe:
-		return false, nil // the token makes it the same creation, or Create was not called
-	case s.options.Identity.class == classNone:
-		return false, unknownCreation(s.record)
-	case age(s.record.at) >= s.calls.Deadline+s.options.Visible:
-		return true, nil
+	if _, maybe := s.memory.of(s.req.Object.GetUID(), s.record); !maybe {
+		return false, nil // Create was not called
 	}
-	_, err = ctrlkit.PollFor("a resource to be found whose creation was begun at "+s.record.at.UTC().Format(time.RFC3339), s.options.Busy)
-	return false, err
+	return s.options.Identity.class.resume(s)
 }
 
 // reconcile does what the observation requires.
@@ -306,20 +281,15 @@ func (s *session[T]) reconcile(ctx context.Context) (ctrl.Result, error) {
 // create creates the resource, and records its id.
 func (s *session[T]) create(ctx context.Context) error {
 	obj := s.req.Object
-	creation := Creation{}
-	switch s.options.Identity.class {
-	case className:
-		creation.Name = s.id
-	case classToken:
-		creation.Token = s.record.token
-	case classTag:
-		creation.Tag = OwnerOf(obj)
+	creation, err := s.options.Identity.class.creation(obj, s.id, s.record)
+	if err != nil {
+		return err
 	}
 	id, err := s.callCreate(ctx, creation)
 	if err == nil && creation.Token != "" && id == s.gone { // the system remembers what was deleted
 		id, err = s.createNext(ctx)
 	}
-	minted := s.options.Identity.class != className
+	minted := !s.options.Identity.class.chosen()
 	switch {
 	case err != nil && IsRefused(err) && minted:
 		if _, maybe := s.memory.of(obj.GetUID(), s.record); !maybe {
@@ -331,10 +301,12 @@ func (s *session[T]) create(ctx context.Context) error {
 	case id == "" && minted:
 		return failure.Mark(fmt.Errorf("create of %T has returned no id: this is a bug in the operator", s.client), failure.WithClass(failure.ClassTerminal))
 	}
+	unpublished := s.publishOnce(ctx)
 	if minted {
-		if err := s.recordID(ctx, id); err != nil {
-			return err
-		}
+		err = s.recordID(ctx, id)
+	}
+	if err := errors.Join(err, unpublished); err != nil {
+		return err
 	}
 	if err := s.observe(ctx); err != nil {
 		return err
@@ -354,12 +326,16 @@ func (s *session[T]) createNext(ctx context.Context) (id string, err error) {
 // callCreate calls Create, and keeps in memory what became of it.
 func (s *session[T]) callCreate(ctx context.Context, creation Creation) (id string, err error) {
 	obj := s.req.Object
+	details := make(map[string][]byte)
 	err = s.call(ctx, "create", func(ctx context.Context) (err error) {
 		ended := s.memory.called(obj.GetUID(), obj.GetGeneration(), s.record) // not if a limit has prevented the call
-		id, err = s.client.Create(ctx, obj, creation)
+		id, err = s.client.Create(ctx, obj, creation.WithDetails(details))
 		ended(cmp.Or(id, creation.Name), err)
 		return err
 	})
+	if err == nil && len(details) > 0 {
+		s.memory.change(obj.GetUID(), func(a *attempt) { a.once = details })
+	}
 	return id, err
 }
 
@@ -427,11 +403,10 @@ func (s *session[T]) delete(ctx context.Context) (ctrl.Result, error) {
 	if s.seen.exists() && !(ownership[T]{s}).mayDelete() {
 		return ctrlkit.NoRequeue()
 	}
-	if !s.seen.exists() && s.options.Identity.class == className {
-		return ctrlkit.RequeueIfError(s.awaitCreation(max(s.calls.Deadline, s.options.Visible)))
-	}
-	if !s.seen.exists() && !s.recent() {
-		return ctrlkit.NoRequeue()
+	if !s.seen.exists() {
+		if gone, err := s.options.Identity.class.gone(s); err != nil || gone {
+			return ctrlkit.RequeueIfError(err)
+		}
 	}
 	visible := s.seen.exists()
 	if s.seen.State != Deleting {
@@ -469,26 +444,8 @@ func (s *session[T]) awaitCreation(atMost time.Duration) error {
 // whether there is none.
 func (s *session[T]) findForDeletion(ctx context.Context) (none bool, err error) {
 	_, maybe := s.memory.of(s.req.Object.GetUID(), s.record)
-	switch {
-	case s.record.step != begun || !maybe:
+	if s.record.step != begun || !maybe {
 		return true, nil
-	case s.options.Identity.class != classToken:
-		_, err := s.resume()
-		return true, err // it would have been found by now
 	}
-	if err := s.awaitCreation(s.calls.Deadline); err != nil {
-		return false, err
-	}
-	// To create with the same token returns what was created, or creates what is deleted at once.
-	id, err := s.callCreate(ctx, Creation{Token: s.record.token})
-	if err == nil && id == "" {
-		err = errors.New("create has returned no id")
-	}
-	if err == nil {
-		if unsaved := s.recordID(ctx, id); unsaved != nil { // it is deleted all the more
-			s.req.Logger.Info("The id of a resource that is deleted now was not recorded", "id", id, "error", unsaved.Error())
-		}
-		err = s.observe(ctx)
-	}
-	return false, withoutSystem(err)
+	return s.options.Identity.class.recover(ctx, s)
 }

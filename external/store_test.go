@@ -29,6 +29,8 @@ type store struct {
 	lag time.Duration
 	// ownerless has no owners stored, keepsOwner has them never changed.
 	ownerless, keepsOwner bool
+	// returns is what Create returns once, as the detail "secret"; empty is nothing.
+	returns string
 	// tokens are remembered for ever, with the ids of what they have created, if it is not nil.
 	tokens map[string]string
 }
@@ -139,6 +141,9 @@ func (c storeClient) Create(_ context.Context, obj *Silo, by external.Creation) 
 	}
 	if c.tokens != nil {
 		c.tokens[by.Token] = id
+	}
+	if c.returns != "" {
+		by.Keep(map[string][]byte{"secret": []byte(c.returns)})
 	}
 	c.all[id] = &stored{id: id, token: by.Token, tag: by.Tag, owner: c.ownerOf(obj), size: obj.Spec.Size, made: time.Now()}
 	return id, nil

@@ -51,6 +51,10 @@ func TestMessages(t *testing.T) {
 		reason, message   string
 	}{
 		{"nothing", object(), namespace(), policy.Defaults{}, "Managed", ""},
+		{"supported", object("allow", "observe, create"), namespace(), policy.Defaults{Supported: []policy.Verbs{policy.AllVerbs, policy.VerbObserve | policy.VerbCreate}}, "Restricted",
+			`annotation policy.ctrlkit.dev/allow of the object is "observe,create": not allowed: update, delete, late-initialize; the deletion of the object deletes nothing else`},
+		{"not supported", object("allow", "observe"), namespace(), policy.Defaults{Supported: []policy.Verbs{policy.AllVerbs, policy.VerbObserve | policy.VerbCreate}}, "InvalidPolicy",
+			`annotation policy.ctrlkit.dev/allow of the object is "observe": the operator does not support this set: use "*" or "observe,create"` + closed + correct},
 		{"as people type", object("reconcile", " Manage "), namespace("reconcile", "skip"), policy.Defaults{}, "Managed", ""},
 		{
 			"skip", object(), namespace("reconcile", "Skip"), policy.Defaults{}, "Skipped",

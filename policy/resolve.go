@@ -25,6 +25,10 @@ type Defaults struct {
 	Reclaim Reclaim
 	// Allow is [AllVerbs] if it is zero.
 	Allow Verbs
+	// Supported are the sets of verbs that the operator can do: what users choose has to be one of
+	// them. All are if it is empty. It is for an operator that can't create without late-initialize,
+	// or can't only observe.
+	Supported []Verbs
 	// Namespaces says whether the annotations of namespaces count.
 	Namespaces NamespaceUse
 }
@@ -109,10 +113,23 @@ func (r *resolver) decide(defaults Defaults) Decision {
 	d := Decision{resolved: true}
 	d.Reconcile = find(r, ReconcileAnnotation, string(cmp.Or(defaults.Reconcile, ReconcileManage)), ParseReconcile)
 	d.Reclaim = find(r, ReclaimAnnotation, string(cmp.Or(defaults.Reclaim, ReclaimDelete)), ParseReclaim)
-	d.Allow = find(r, AllowAnnotation, cmp.Or(defaults.Allow, AllVerbs).String(), ParseVerbs)
+	d.Allow = find(r, AllowAnnotation, cmp.Or(defaults.Allow, AllVerbs).String(), defaults.parse)
 	r.findUnknown()
 	d.unread, d.invalid = r.unread, r.invalid
 	return d
+}
+
+// parse is ParseVerbs for the sets that are supported.
+func (d Defaults) parse(text string) (Verbs, error) {
+	verbs, err := ParseVerbs(text)
+	if err != nil || len(d.Supported) == 0 || slices.Contains(d.Supported, verbs) {
+		return verbs, err
+	}
+	names := make([]string, len(d.Supported))
+	for i, supported := range d.Supported {
+		names[i] = supported.String()
+	}
+	return 0, &InvalidError{Value: text, Problem: "the operator does not support this set: use " + list(names, "or")}
 }
 
 // find returns the part of an annotation: that of the first level which has it, or the default.

@@ -39,6 +39,11 @@ type Config[T client.Object] struct {
 	// MaxLength is set.
 	Names external.NameRules
 
+	// Publish, if Connect reads what the client itself has returned, writes the details of Create and
+	// of Observe where Connect finds them, as the operator does. The kit calls it after each of both
+	// which has some, with all that it knows of the object.
+	Publish func(ctx context.Context, obj T, details map[string][]byte) error
+
 	// Snapshot returns all that is in the system, as a text that is the same as long as nothing
 	// changes. Without it, the kit compares what Observe returns.
 	Snapshot func(ctx context.Context) (string, error)

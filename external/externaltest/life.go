@@ -217,7 +217,7 @@ func (k *kit[T]) update() {
 		k.report("Observe does not report the difference that Config.Drift makes: %v", err)
 		return
 	}
-	k.paths(seen)
+	checkPaths(seen, k.report)
 	for _, time := range []string{"", " a second time"} {
 		if err := k.change("Update", k.client.Update, obj, id); err != nil {
 			k.report("Update%s returns the error: %v", time, err)
@@ -232,14 +232,14 @@ func (k *kit[T]) update() {
 	}
 }
 
-// paths checks what an observation says of drift.
-func (k *kit[T]) paths(seen external.Observation) {
+// checkPaths checks what an observation says of drift.
+func checkPaths(seen external.Observation, report func(format string, args ...any)) {
 	if len(seen.Drift) == 0 {
-		k.report("Observe returns the state Drifted without Observation.Drift: add the paths of the spec that differ, such as \"spec.size\"")
+		report("Observe returns the state Drifted without Observation.Drift: add the paths of the spec that differ, such as \"spec.size\"")
 	}
 	for _, path := range seen.Drift {
 		if strings.ContainsAny(path, " =\n") || path == "" {
-			k.report("Observation.Drift has %q, which is no path: without values, such as \"spec.size\"", path)
+			report("Observation.Drift has %q, which is no path: without values, such as \"spec.size\"", path)
 		}
 	}
 }

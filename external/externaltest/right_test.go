@@ -6,9 +6,12 @@ package externaltest_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/external/externaltest"
@@ -16,6 +19,29 @@ import (
 
 // A plain client has no optional ability.
 type plain struct{ external.Client[topic] }
+
+// A readsBack is a plain client that compares the password with the one which was published.
+type readsBack struct {
+	plain
+	published map[types.UID]map[string][]byte
+}
+
+func (c readsBack) Create(ctx context.Context, obj topic, by external.Creation) (string, error) {
+	by.Keep(map[string][]byte{"pin": []byte("returned once")})
+	return c.plain.Create(ctx, obj, by)
+}
+
+func (c readsBack) Observe(ctx context.Context, obj topic, id string) (external.Observation, error) {
+	seen, err := c.plain.Observe(ctx, obj, id)
+	details := c.published[obj.UID]
+	if details == nil || seen.State != external.UpToDate {
+		return seen, err
+	}
+	if string(details["pin"]) != "returned once" || string(details["password"]) != canary && details["password"] != nil {
+		seen.State, seen.Drift = external.Drifted, []string{"data.pin"}
+	}
+	return seen, err
+}
 
 // right are clients that do the same in other ways. None breaks a rule.
 var right = []struct {
@@ -62,12 +88,23 @@ var right = []struct {
 			return plain{full}, err
 		}
 	}},
+	{name: "no optional ability, and the password is read back", change: func(c *externaltest.Config[topic]) {
+		connect, published := c.Connect, map[types.UID]map[string][]byte{}
+		c.Publish = func(_ context.Context, obj topic, details map[string][]byte) error {
+			published[obj.UID] = details
+			return nil
+		}
+		c.Connect = func(ctx context.Context, obj topic) (external.Client[topic], error) {
+			full, err := connect(ctx, obj)
+			return readsBack{plain{full}, published}, err
+		}
+	}},
 }
 
 func TestRightClientsBreakNoRule(t *testing.T) {
 	for _, tt := range right {
 		for _, i := range identities {
-			if tt.name == "no optional ability" && i.name == "tag" {
+			if strings.HasPrefix(tt.name, "no optional ability") && i.name == "tag" {
 				continue // it needs Find
 			}
 			t.Run(tt.name+" by "+i.name, func(t *testing.T) {

@@ -7,11 +7,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
@@ -81,7 +83,8 @@ type kit[T client.Object] struct {
 	ctx    context.Context //nolint:containedctx // it is that of one check
 	client external.Client[T]
 	made   []resource[T]
-	after  func(c call[T]) // each call of a method; may be nil
+	after  func(c call[T])                 // each call of a method; may be nil
+	known  map[types.UID]map[string][]byte // what was published
 	found  []string
 }
 
@@ -157,7 +160,8 @@ func copyOf[T client.Object](obj T) T {
 // tryCreate calls Create.
 func (k *kit[T]) tryCreate(obj T, by external.Creation) (id string, err error) {
 	before := copyOf(obj)
-	id, err = k.client.Create(k.ctx, obj, by)
+	details := make(map[string][]byte)
+	id, err = k.client.Create(k.ctx, obj, by.WithDetails(details))
 	if err == nil {
 		if id == "" {
 			id = by.Name
@@ -165,7 +169,29 @@ func (k *kit[T]) tryCreate(obj T, by external.Creation) (id string, err error) {
 		k.made = append(k.made, resource[T]{before, id})
 	}
 	k.called("Create", obj, before, nil, err)
+	if err == nil {
+		k.publish(obj, details)
+	}
 	return id, err
+}
+
+// publish publishes details of an object beside those that are known of it.
+func (k *kit[T]) publish(obj T, details map[string][]byte) {
+	if k.Publish == nil || len(details) == 0 {
+		return
+	}
+	if k.known == nil {
+		k.known = make(map[types.UID]map[string][]byte)
+	}
+	all := k.known[obj.GetUID()]
+	if all == nil {
+		all = make(map[string][]byte)
+		k.known[obj.GetUID()] = all
+	}
+	maps.Copy(all, details)
+	if err := k.Publish(k.ctx, obj, maps.Clone(all)); err != nil {
+		k.report("Config.Publish returns the error: %v", err)
+	}
 }
 
 // observe calls Observe.
@@ -173,6 +199,9 @@ func (k *kit[T]) observe(obj T, id string) (external.Observation, error) {
 	before := copyOf(obj)
 	seen, err := k.client.Observe(k.ctx, obj, id)
 	k.called("Observe", obj, before, &seen, err)
+	if err == nil {
+		k.publish(obj, seen.Connection)
+	}
 	return seen, err
 }
 
