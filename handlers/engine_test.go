@@ -274,6 +274,48 @@ func TestGenerate(t *testing.T) {
 	})
 }
 
+// A generating handler leaves what others have made under a name: a stranger, and one of a second
+// registry. It does so without a write, also when its owner is deleted.
+func TestGenerateLeavesOthers(t *testing.T) {
+	withProjects(t, "p q", func(w *world) {
+		strange := newConfigMap("p-parts-0", nil)
+		w.create(strange)
+		other, err := handlers.New(w.mgr, handlers.Options{Name: "other"})
+		w.must(err)
+		of := func(name string) handlers.Entry {
+			return handlers.Generate(name, func(_ context.Context, req *step.Request[*Project], want *apply.Set) error {
+				want.Add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: req.Object.Name + "-parts-0"}, Data: map[string]string{"of": name}}, apply.Unowned)
+				return nil
+			}, apply.Tracks(&corev1.ConfigMap{}))
+		}
+		w.register(of("parts"))
+		_, err = other.Register(of("others")) // of another name, because each writes its condition
+		w.must(err)
+		w.start()
+		time.Sleep(time.Minute)
+		w.takeRequests()
+		taken := newConfigMap("q-parts-0", nil)
+		w.must(w.user.Get(w.ctx, client.ObjectKeyFromObject(taken), taken))
+		time.Sleep(24 * time.Hour)
+		if got := w.takeRequests(); len(got) > 0 {
+			t.Errorf("the two registries write: %v", got)
+		}
+		for _, before := range []*corev1.ConfigMap{strange, taken} {
+			now := newConfigMap(before.Name, nil)
+			w.must(w.user.Get(w.ctx, client.ObjectKeyFromObject(now), now))
+			if now.ResourceVersion != before.ResourceVersion {
+				t.Errorf("%s was changed: %v", now.Name, now)
+			}
+		}
+		w.must(w.user.Delete(w.ctx, w.project("p")))
+		w.must(w.user.Delete(w.ctx, w.project("q")))
+		time.Sleep(time.Hour)
+		if got := w.children(); got != "p-parts-0" {
+			t.Errorf("after the owners are deleted: %q", got)
+		}
+	})
+}
+
 // A deleted child was not made again, because its owner had not changed.
 func TestFieldDeletedChildStaysAway(t *testing.T) {
 	for _, naively := range []bool{false, true} {
