@@ -42,8 +42,10 @@ type User[R client.Object] interface {
 // Protect returns a step that keeps an object which is being deleted until nothing uses it any
 // more. It is the last step of its engine: the last one cleans up first.
 //
-//   - It waits also if the policy of the object is to leave what that stands for: those that use
-//     the object may need it to find that.
+//   - It works alone, as for a kind that has nothing to clean up, such as a configuration: the engine
+//     puts its finalizer on each object once the steps before this one have passed.
+//   - It waits also if the policy of the object is to leave what that stands for, or only to observe
+//     it: those that use the object may need it to find that.
 //   - A use ends when the object that uses this one is gone, or refers to another one.
 //   - An object that waits for this one to be ready does not use it.
 //   - The users are listed from the cache, and once more from the API server before the object is
@@ -76,9 +78,9 @@ func (p *protection[R]) Watches() []step.Watch {
 	return all
 }
 
-// Claim implements [step.Claimer]: without it, the finalizer would be written before the claim of
-// the steps before this one, in a request of its own.
-func (*protection[R]) Claim(context.Context, *step.Request[R]) error { return step.ErrNothingToClaim }
+// Claim implements [step.Claimer]: it claims nothing but the finalizer, which is written with the claim
+// of a step before this one, if there is any, and otherwise before the object is ready.
+func (*protection[R]) Claim(context.Context, *step.Request[R]) error { return nil }
 
 // Do implements [step.Step]. It does nothing.
 func (*protection[R]) Do(context.Context, *step.Request[R]) (ctrl.Result, error) {

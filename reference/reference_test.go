@@ -4,16 +4,21 @@
 package reference_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/reference"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 func TestAwait(t *testing.T) {
@@ -130,6 +135,75 @@ func TestBothAreDeleted(t *testing.T) {
 				t.Errorf("there is still %v", v.stands)
 			}
 		})
+	}
+}
+
+// Protect works without another step that has something to clean up.
+func TestProtectAlone(t *testing.T) {
+	check := step.Func("Check", func(context.Context, *step.Request[*Yard]) (ctrl.Result, error) { return ctrlkit.NoRequeue() })
+	for name, before := range map[string][]step.Step[*Yard]{"alone": nil, "after another step": {check}} {
+		t.Run(name, func(t *testing.T) {
+			v := newVillage(t)
+			var err error
+			v.yards, err = step.New(step.Options[*Yard]{Name: "yards", Client: counting{v.client, v}, APIReader: v.client},
+				append(before, reference.Protect(v.yardOf))...)
+			v.must(err)
+			in, of, unused := yard("a"), barn("b", BarnSpec{Yard: "a"}), yard("unused")
+			v.create(in, of, unused)
+			v.writes = 0
+			v.reconcile(in)
+			if v.writes > 0 {
+				t.Errorf("%d writes of an object that has its finalizer", v.writes)
+			}
+			v.delete(in, unused)
+			v.expect(in, "InUse", "True Used: it is deleted after Barn default/b")
+			if v.exists(unused) {
+				t.Error("what nothing uses is still there")
+			}
+			v.delete(of)
+			v.reconcile(in)
+			if v.exists(of) || v.exists(in) {
+				t.Error("they are still there")
+			}
+		})
+	}
+}
+
+// What a policy allows only to observe is protected, and left.
+func TestObservedIsProtected(t *testing.T) {
+	for name, annotation := range map[string][2]string{
+		"observe": {policy.AllowAnnotation, "observe"},
+		"skip":    {policy.ReconcileAnnotation, "skip"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newVillage(t)
+			v.stands["a"] = ""
+			in, of := yard("a"), barn("b", BarnSpec{Yard: "a"})
+			metav1.SetMetaDataAnnotation(&in.ObjectMeta, annotation[0], annotation[1])
+			metav1.SetMetaDataAnnotation(&in.ObjectMeta, external.IDAnnotation, "a")
+			v.create(in, of)
+			v.delete(in)
+			v.expect(in, "InUse", "True Used")
+			v.delete(of)
+			v.reconcile(in)
+			if _, stands := v.stands["a"]; v.exists(of) || v.exists(in) || !stands {
+				t.Errorf("there is still %v, and the yard should be", v.stands)
+			}
+		})
+	}
+}
+
+// An object that is not to be made yet can be deleted at once, as without Protect.
+func TestProtectAfterAWait(t *testing.T) {
+	v := newVillage(t)
+	var err error
+	v.yards, err = step.New(step.Options[*Yard]{Name: "yards", Client: counting{v.client, v}, APIReader: v.client},
+		step.Func("Check", func(context.Context, *step.Request[*Yard]) (ctrl.Result, error) { return ctrlkit.WaitFor("a person") }), reference.Protect(v.yardOf))
+	v.must(err)
+	in := yard("a")
+	v.create(in)
+	if len(in.Finalizers) > 0 {
+		t.Errorf("an object that waits has the finalizers %v", in.Finalizers)
 	}
 }
 
