@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -92,6 +93,7 @@ type external[T client.Object] struct {
 	calls     *calls[T]
 	memory    *memory
 	marks     atomic.Bool // the system has shown the owner of a resource
+	reported  sync.Map    // by UID: the call whose beginning was reported and whose end was not
 	session   step.Key[*session[T]]
 }
 
@@ -159,11 +161,15 @@ func (e *external[T]) Claim(ctx context.Context, req *step.Request[T]) error {
 	if err != nil {
 		return err
 	}
+	before := e.memory.last(req.Object.GetUID()) // find reads the annotations
 	if err := s.find(ctx); err != nil {
 		return err
 	}
 	if !s.seen.exists() {
 		if err := req.EnsureFresh(ctx); err != nil { // an object that is gone must not get a resource
+			return err
+		}
+		if err := (ownership[T]{s}).wrongID(before); err != nil {
 			return err
 		}
 	}
@@ -291,6 +297,7 @@ func (e *external[T]) Delete(ctx context.Context, req *step.Request[T]) (ctrl.Re
 // Post releases the client.
 func (e *external[T]) Post(_ context.Context, req *step.Request[T]) error {
 	if s, ok := step.Lookup(req, e.session); ok {
+		reporter[T]{s}.ended()
 		if err := s.close(); err != nil { // what was observed is true all the same
 			req.Logger.Error(err, "The client of the resource was not closed")
 		}

@@ -46,7 +46,7 @@ func (s *session[T]) close() error {
 
 // call calls the system.
 func (s *session[T]) call(ctx context.Context, what string, call func(ctx context.Context) error) error {
-	err := s.calls.do(ctx, s.req.Object, what, call)
+	err := s.calls.do(ctx, s.req.Object, what, reporter[T]{s}.call(what, call))
 	if err == nil {
 		return nil
 	}

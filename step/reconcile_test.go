@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -130,4 +131,27 @@ func TestTheJournalHasSteps(t *testing.T) {
 		"finished: waiting",
 	}
 	same(t, "journal", want, got)
+}
+
+// Steps record events, also with what takes a recorder, and an engine without one records none.
+func TestEventsOfSteps(t *testing.T) {
+	for name, recorder := range map[string]bool{"with a recorder": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newThing())
+			options := w.options()
+			if !recorder {
+				options.Recorder = nil
+			}
+			w.engineWith(options, doing("Make", does(func(_ context.Context, req *request) {
+				req.Event(corev1.EventTypeNormal, "Made", "Make", "%d made", 2)
+				if req.Recorder != nil {
+					req.Recorder.Eventf(req.Object, req.Object, corev1.EventTypeNormal, "Related", "Make", "made")
+				}
+			})))
+			w.must()
+			if recorder {
+				same(t, "events", []string{"Made: 2 made", "Related: made"}, w.takeEvents())
+			}
+		})
+	}
 }

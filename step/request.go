@@ -52,6 +52,10 @@ type Request[T client.Object] struct {
 	// Conditions are those of the object, ready to be set. It is nil for a type without conditions.
 	Conditions *condition.Set
 
+	// Recorder is the event recorder of the engine, for what takes one and for events that relate to
+	// another object; nil if the engine has none. For an event about Object, [Request.Event] is shorter.
+	Recorder events.EventRecorder
+
 	// Now is the time of the reconcile: all steps agree on what is due.
 	Now time.Time
 
@@ -61,10 +65,9 @@ type Request[T client.Object] struct {
 	record   *track.Record
 	journal  *journal.Run // nil without an observer
 	table    *failure.Table
-	recorder events.EventRecorder // nil without one
-	owner    string               // the field owner of what is applied
-	limit    time.Duration        // of each phase of a step; zero if there is none
-	places   *places              // of steps that run at the same time; nil if none do
+	owner    string        // the field owner of what is applied
+	limit    time.Duration // of each phase of a step; zero if there is none
+	places   *places       // of steps that run at the same time; nil if none do
 
 	finalizer  string
 	retired    []string                    // finalizers of older versions of the operator
@@ -125,8 +128,8 @@ func (r *Request[T]) Snapshot() T {
 // does nothing. EventType is corev1.EventTypeNormal or corev1.EventTypeWarning, action is what was
 // done, such as "Delete". Equal events are counted, and too many are dropped, as client-go does.
 func (r *Request[T]) Event(eventType, reason, action, format string, args ...any) {
-	if r.recorder != nil {
-		r.recorder.Eventf(r.Object, nil, eventType, reason, action, format, args...)
+	if r.Recorder != nil {
+		r.Recorder.Eventf(r.Object, nil, eventType, reason, action, format, args...)
 	}
 }
 

@@ -100,7 +100,7 @@ func (r *run[T]) prepareRequest(ctx context.Context) {
 	if e.options.APIReader != nil {
 		req.APIReader = &w.live
 	}
-	req.snapshot, req.record, req.journal, req.table, req.recorder = r.read, &w.record, r.journal, &e.options.Failures, e.options.Recorder
+	req.snapshot, req.record, req.journal, req.table, req.Recorder = r.read, &w.record, r.journal, &e.options.Failures, e.options.Recorder
 	req.limit = cmp.Or(e.options.StepTimeout, defaultStepTimeout)
 	req.complete(e.plan, e.options.Name, &e.finalizers)
 	if set, err := condition.NewSet(req.Object, condition.Options{Declared: e.plan.declared, Retired: e.options.Retired, Partial: e.options.Partial, Now: r.now}); err == nil {

@@ -55,7 +55,7 @@ func (r *Request[T]) reportLate(ctx context.Context, step string, phase journal.
 	if r.journal != nil {
 		r.journal.Note(ctx, late)
 	}
-	if r.recorder != nil {
-		r.recorder.Eventf(r.snapshot, nil, corev1.EventTypeWarning, ReasonStepLate, "Reconcile", "%s", late)
+	if r.Recorder != nil {
+		r.Recorder.Eventf(r.snapshot, nil, corev1.EventTypeWarning, ReasonStepLate, "Reconcile", "%s", late)
 	}
 }
