@@ -38,6 +38,16 @@ func LifeCycleHook(h ControllerManagerActionLifeCycleHook, logger logr.Logger) H
 	return lifeCycle{h, logger}
 }
 
+// WithImpl has impl called around this action, if it is a [ControllerManagerActionLifeCycleHook], as
+// the implementations of the ctrlkit RFC are. Generated managers apply it to theirs: do not pass the
+// same value to [LifeCycleHook], too.
+func WithImpl(impl any, logger logr.Logger) ActionOption {
+	if h, ok := impl.(ControllerManagerActionLifeCycleHook); ok {
+		return WithHook(LifeCycleHook(h, logger))
+	}
+	return func(*leaf) {}
+}
+
 type lifeCycle struct {
 	hook   ControllerManagerActionLifeCycleHook
 	logger logr.Logger

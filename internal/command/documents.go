@@ -85,7 +85,7 @@ func documentsIn(root string, below bool) ([]string, error) {
 			}
 			return nil
 		}
-		if strings.HasSuffix(name, check.Extension) {
+		if check.IsDocument(name) {
 			files = append(files, filepath.Clean(path))
 		}
 		return nil

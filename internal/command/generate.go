@@ -34,7 +34,7 @@ func newGenerateCommand() *cobra.Command {
 The default is the current directory. A directory stands for all of its documents, and DIRECTORY/... also for all
 directories below it, except those named testdata or vendor and those whose names begin with a dot or an underscore.
 Files that are up to date are not written. Generated files whose document no longer exists are removed, unless single
-documents are named.
+documents are named. A document may also end with .cm, as in the RFC: zz_generated.NAME.cm.go is written for it.
 
 With --skeleton, generate also writes a start for your own code: NAME_actions.go, in which each action returns an error,
 and NAME_actions_test.go, which runs each action once. Existing files are not changed.
@@ -55,7 +55,7 @@ Nothing is written for a directory if one of its documents has a mistake.`,
 	cmd.Flags().BoolVar(&g.skeleton, "skeleton", false, "also write NAME_actions.go and NAME_actions_test.go, unless they exist")
 	cmd.MarkFlagsMutuallyExclusive("check", "skeleton")
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{strings.TrimPrefix(check.Extension, ".")}, cobra.ShellCompDirectiveFilterFileExt
+		return []string{strings.TrimPrefix(check.Extension, "."), strings.TrimPrefix(check.OldExtension, ".")}, cobra.ShellCompDirectiveFilterFileExt
 	}
 	cmd.AddCommand(newFinalizerPolicyCommand())
 	return cmd
@@ -139,10 +139,10 @@ func targetsOf(args []string) ([]target, error) {
 			return nil, err
 		case info.IsDir():
 			add(arg, "", false)
-		case strings.HasSuffix(arg, check.Extension):
+		case check.IsDocument(arg):
 			add(filepath.Dir(arg), filepath.Base(arg), false)
 		default:
-			return nil, fmt.Errorf("%s is neither a directory nor a document: the names of documents end with %s", arg, check.Extension)
+			return nil, fmt.Errorf("%s is neither a directory nor a document: the names of documents end with %s, or with %s as in the RFC", arg, check.Extension, check.OldExtension)
 		}
 	}
 	return targets, nil

@@ -62,7 +62,7 @@ func Skeletons(pkg *model.Package) ([]File, error) {
 				return nil, err
 			}
 		}
-		base := strings.TrimSuffix(document.File, ".ctrlkit") + "_actions"
+		base := strings.TrimSuffix(strings.TrimSuffix(document.File, ".ctrlkit"), ".cm") + "_actions"
 		for name, text := range map[string][]byte{base + ".go": body.Bytes(), base + "_test.go": test.Bytes()} {
 			content, err := format.Source(fmt.Appendf(nil, "package %s\n\n%s%s", pkg.Name, imports.usedBy(text), text))
 			if err != nil {

@@ -163,7 +163,7 @@ func NewCronJobControllerManager(
 		impl:   impl,
 		logger: logger,
 		opts: append([]ctrlkit.ActionOption{
-			ctrlkit.WithObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
+			ctrlkit.WithObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger), ctrlkit.WithImpl(impl, logger),
 		}, opts...),
 	}
 }

@@ -21,6 +21,14 @@ import (
 // Extension is the file extension of documents.
 const Extension = ".ctrlkit"
 
+// OldExtension is that of documents of the ctrlkit RFC. They are read like all others.
+const OldExtension = ".cm"
+
+// IsDocument reports whether a file of this name is a document.
+func IsDocument(name string) bool {
+	return strings.HasSuffix(name, Extension) || strings.HasSuffix(name, OldExtension)
+}
+
 // ErrNoDocuments is the error of [Read] for a directory without documents.
 var ErrNoDocuments = errors.New("no " + Extension + " documents")
 
@@ -52,7 +60,7 @@ func documentsIn(dir string) ([]string, error) {
 	}
 	var files []string
 	for _, e := range entries {
-		if !e.IsDir() && strings.HasSuffix(e.Name(), Extension) {
+		if !e.IsDir() && IsDocument(e.Name()) {
 			files = append(files, filepath.Join(dir, e.Name()))
 		}
 	}

@@ -797,7 +797,7 @@ func NewShops(
 		impl:   impl,
 		logger: logger,
 		opts: append([]ctrlkit.ActionOption{
-			ctrlkit.WithObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
+			ctrlkit.WithObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger), ctrlkit.WithImpl(impl, logger),
 		}, opts...),
 	}
 }
@@ -1321,7 +1321,7 @@ func NewRegions(
 		impl:   impl,
 		logger: logger,
 		opts: append([]ctrlkit.ActionOption{
-			ctrlkit.WithObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger),
+			ctrlkit.WithObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger), ctrlkit.WithImpl(impl, logger),
 		}, opts...),
 	}
 }

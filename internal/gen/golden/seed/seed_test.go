@@ -146,6 +146,32 @@ func TestOptionsAndTestDouble(t *testing.T) {
 	}
 }
 
+// A lifeCycle is an implementation with the life cycle methods of the RFC.
+type lifeCycle struct {
+	manager.CronJobControllerManagerImpl
+	calls *[]string
+}
+
+func (l lifeCycle) BeforeActionRun(action string, _ context.Context, _ logr.Logger) {
+	*l.calls = append(*l.calls, "before "+action)
+}
+
+func (l lifeCycle) AfterActionRun(action string, _ context.Context, _ logr.Logger) {
+	*l.calls = append(*l.calls, "after "+action)
+}
+
+func TestLifeCycleMethodsOfTheImplementation(t *testing.T) {
+	double := &manager.CronJobControllerManagerFakeState{Object: &apiv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "backup"}}}
+	var calls []string
+	impl := lifeCycle{manager.NewCronJobControllerManagerImpl(nil, double.Object), &calls}
+	if _, err := manager.NewCronJobControllerManager(double, impl, logr.Discard()).RunNextScheduledJob().Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"before RunNextScheduledJob", "after RunNextScheduledJob"}, calls); diff != "" {
+		t.Errorf("the calls (-want +got):\n%s", diff)
+	}
+}
+
 // An action beside the declared ones has the logger and the hooks of the manager, and hooks reach
 // its state.
 func TestActionBesideTheDeclaredOnes(t *testing.T) {
