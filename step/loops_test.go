@@ -222,6 +222,11 @@ func TestLegitimateWrites(t *testing.T) {
 				c.must(c.user.Patch(c.t.Context(), cm, mergePatch(`{"metadata":{"annotations":{"restart":null}}}`)))
 			}
 		}},
+		{"a request that is made again without reading it", every(10*time.Second, func(ctx context.Context, req *request, _ int) error {
+			return req.Client.Patch(ctx, configMap("child", nil), mergePatch(`{"metadata":{"annotations":{"restart":"now"}}}`))
+		}), func(c *cluster, _ int) {
+			c.must(c.user.Patch(c.t.Context(), configMap("child", nil), mergePatch(`{"metadata":{"annotations":{"restart":null}}}`)))
+		}},
 		{"a child that others change elsewhere", every(5*time.Second, func(ctx context.Context, req *request, _ int) error {
 			return req.Client.Patch(ctx, configMap("child", nil), mergePatch(`{"data":{"size":"ours"}}`))
 		}), func(c *cluster, second int) {

@@ -69,7 +69,7 @@ func TestChanges(t *testing.T) {
 	before, after := filledPod(time.Unix(1, 0)), filledPod(time.Unix(1, 0))
 	after.Spec.Hostname = "new"
 	after.Labels = nil
-	label, host := Change{".metadata.labels[x.y/z]", nil, true}, Change{".spec.hostname", "new", true}
+	label, host := Change{".metadata.labels[x.y/z]", nil, true, false}, Change{".spec.hostname", "new", true, false}
 	tests := []struct {
 		name   string
 		fields []string
@@ -77,7 +77,7 @@ func TestChanges(t *testing.T) {
 	}{
 		{"an update", nil, []Change{label, host}},
 		{"a patch", []string{".spec.hostname"}, []Change{host}},
-		{"a patch of a field that is as it was", []string{".metadata.finalizers"}, []Change{{".metadata.finalizers", []any{"example.com/f"}, false}}},
+		{"a patch of a field that is as it was", []string{".metadata.finalizers"}, []Change{{".metadata.finalizers", []any{"example.com/f"}, false, false}}},
 	}
 	for _, test := range tests {
 		w := &Write{Sent: SentPaths(test.fields...), Before: SnapshotOf(before), After: SnapshotOf(after)}

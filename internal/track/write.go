@@ -68,6 +68,7 @@ type Change struct {
 	Path   string
 	Value  any  // after the write, nil if it is gone
 	Differ bool // it had another value before
+	Added  bool // it had none before
 }
 
 // Changes returns what the write did to the fields that it sent, sorted by their paths.
@@ -82,7 +83,7 @@ func (w *Write) Changes() []Change {
 		differ := !reflect.DeepEqual(before[path], after[path])
 		// A whole object that is sent says nothing about the fields that are as they were read.
 		if differ && fields == nil || fields != nil && slices.ContainsFunc(fields, func(f string) bool { return Related(f, path) }) {
-			all = append(all, Change{path, after[path], differ})
+			all = append(all, Change{path, after[path], differ, before[path] == nil})
 		}
 	}
 	return all

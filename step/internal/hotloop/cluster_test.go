@@ -6,9 +6,11 @@ package hotloop
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -49,8 +51,9 @@ func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	scheme := runtime.NewScheme()
-	must(t, corev1.AddToScheme(scheme))
+	must(t, errors.Join(corev1.AddToScheme(scheme), batchv1.AddToScheme(scheme)))
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
+	mapper.Add(batchv1.SchemeGroupVersion.WithKind("Job"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
 	server := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithGlobalResourceVersionCounter().
 		WithStatusSubresource(&corev1.Pod{}).Build()

@@ -154,7 +154,7 @@ func (d *Detector) fought(r Reconcile) *Loop {
 		if !track.IsPartOf(w.Subresource) {
 			continue
 		}
-		paths, count := d.history.target(w.Object, r.Now).compare(w, r.Now, d.window())
+		paths, count := d.history.target(w.Object, r.Now).compare(w, r, d.window())
 		if count >= sameWrites && (found == nil || count > found.Count) {
 			found = &Loop{Write: w, Paths: paths, Fight: true, Count: count, Within: loopWindow}
 		}

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/policy"
@@ -64,6 +66,19 @@ var fights = []struct {
 		func(o *operator) { o.must(o.Create(o.t.Context(), pod("child"))) },
 		func(c *cluster) { c.delete("child") },
 		nil, "Pod default/child is created again and again", 6},
+	{"a Job that another client deletes before it can have expired", unchanged,
+		func(o *operator) { o.must(o.Create(o.t.Context(), job(10))) },
+		func(c *cluster) { c.must(c.server.Delete(c.t.Context(), job(10))) },
+		nil, "Job default/child is created again and again", 6},
+	{"an annotation that another client removes, which wakes us", unchanged,
+		request, serve(""),
+		[]string{".metadata.annotations.restart"}, ".metadata.annotations.restart of Pod default/self is written again and again", 6},
+	{"an annotation that another client changes, at requested times", func(c *cluster) { c.requested = true },
+		func(o *operator) {
+			metav1.SetMetaDataAnnotation(&o.self.ObjectMeta, "restart", "now")
+			o.must(o.Update(o.t.Context(), o.self))
+		}, serve("theirs"),
+		[]string{".metadata.annotations.restart"}, ".metadata.annotations.restart of Pod default/self is written again and again", 6},
 	{"a child that another client creates", func(c *cluster) { c.create(pod("child")) },
 		func(o *operator) { o.must(o.Delete(o.t.Context(), o.read("child"))) },
 		func(c *cluster) { c.create(pod("child")) },
@@ -88,6 +103,30 @@ func TestFights(t *testing.T) {
 				t.Errorf("text: got %q, want it to begin with %q", got, test.text)
 			}
 		})
+	}
+}
+
+// job is a Job of a fixed name that is removed so many seconds after it has finished.
+func job(ttl int32) *batchv1.Job {
+	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "child", UID: uuid.NewUUID()}, Spec: batchv1.JobSpec{TTLSecondsAfterFinished: &ttl}}
+}
+
+// request sets an annotation of self, if it is not there.
+func request(o *operator) {
+	if o.self.Annotations["restart"] == "" {
+		metav1.SetMetaDataAnnotation(&o.self.ObjectMeta, "restart", "now")
+		o.must(o.Update(o.t.Context(), o.self))
+	}
+}
+
+// serve changes the annotation, or removes it if the value is empty.
+func serve(value string) func(c *cluster) {
+	return func(c *cluster) {
+		obj := c.get("self")
+		if obj.Annotations["restart"] = value; value == "" {
+			obj.Annotations = nil
+		}
+		c.must(c.server.Update(c.t.Context(), obj))
 	}
 }
 
@@ -146,6 +185,11 @@ var noHotLoops = []struct {
 			child.Labels = map[string]string{"role": "child"}
 			o.must(o.Create(o.t.Context(), child))
 		}, unchanged, 0},
+	{"a Job that expires, and is created again", 20 * time.Second, unchanged,
+		func(o *operator) { o.must(o.Create(o.t.Context(), job(10))) },
+		func(c *cluster) { c.must(c.server.Delete(c.t.Context(), job(10))) }, 0},
+	{"a request that another controller serves, and that is made again in time", 10 * time.Second, func(c *cluster) { c.requested = true },
+		request, serve(""), 40},
 	{"a terminating child that is polled by deleting it", 10 * time.Second,
 		func(c *cluster) {
 			child := pod("child")

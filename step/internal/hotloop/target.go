@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -90,8 +91,9 @@ func (t *target) suspected(before *track.Snapshot) bool {
 
 // compare compares what a write has changed with what we have written before. It returns how often
 // the same was written to one field, and to which.
-func (t *target) compare(w *track.Write, now time.Time, window time.Duration) (paths []string, count int) {
+func (t *target) compare(w *track.Write, r Reconcile, window time.Duration) (paths []string, count int) {
 	t.quiet = 0
+	now := r.Now
 	if w.Cached != nil {
 		t.cached = &place{w.Cached, w.Object.Key()}
 	}
@@ -108,19 +110,33 @@ func (t *target) compare(w *track.Write, now time.Time, window time.Duration) (p
 	case w.After == nil:
 		return nil, 0
 	case w.Verb == "create" || w.Creates() && w.After.UID != t.uid: // and not one that the cache does not know yet
-		_, count = t.wrote(existence, there, true, now, window)
+		_, count = t.wrote(existence, there, !t.expired(w.After, now), now, window)
 		t.onlyExistence()
 	default:
 		if t.uid != "" && t.uid != w.After.UID { // another object of the same name
 			t.facts = nil
 		}
-		paths, count = t.compareFields(w, now, window)
+		paths, count = t.compareFields(w, r, window)
 	}
 	t.uid, t.version = w.After.UID, w.After.Version
 	return paths, count
 }
 
-func (t *target) compareFields(w *track.Write, now time.Time, window time.Duration) (paths []string, count int) {
+// expired reports whether a Job that is created again may have been removed by its own
+// ttlSecondsAfterFinished: that is not sooner after its creation.
+func (t *target) expired(after *track.Snapshot, now time.Time) bool {
+	ttl, ok, err := unstructured.NestedInt64(after.Content(), "spec", "ttlSecondsAfterFinished")
+	i := slices.IndexFunc(t.facts, func(f fact) bool { return f.path == existence })
+	return ok && err == nil && i >= 0 && now.Sub(t.facts[i].at) > time.Duration(ttl)*time.Second
+}
+
+// served reports whether a change may be a request that is made again: an annotation that another
+// controller has removed, and that was set at a requested time, not because of its removal.
+func served(c track.Change, r Reconcile) bool {
+	return c.Added && r.Requested && track.Related(c.Path, ".metadata.annotations")
+}
+
+func (t *target) compareFields(w *track.Write, r Reconcile, window time.Duration) (paths []string, count int) {
 	if w.Before == nil || w.Before.Absent { // a cache that does not know the object
 		if t.version != "" {
 			t.blind++
@@ -133,7 +149,7 @@ func (t *target) compareFields(w *track.Write, now time.Time, window time.Durati
 		if !c.Differ && !t.has(path) {
 			continue
 		}
-		first, n := t.wrote(path, hashOf(c.Value), c.Differ, now, window)
+		first, n := t.wrote(path, hashOf(c.Value), c.Differ && !served(c, r), r.Now, window)
 		again := c.Differ && (first || n > 1)
 		ours, suspicious = ours || c.Differ && !again, suspicious || again
 		switch {

@@ -93,8 +93,8 @@ func TestFieldsAreCompared(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var target target
-			target.compare(patched(labelled("1", "tier", "old"), labelled("2", "tier", "ours"), tier), start, loopWindow)
-			paths, count := target.compare(test.second, start.Add(time.Second), loopWindow)
+			target.compare(patched(labelled("1", "tier", "old"), labelled("2", "tier", "ours"), tier), Reconcile{Now: start}, loopWindow)
+			paths, count := target.compare(test.second, Reconcile{Now: start.Add(time.Second)}, loopWindow)
 			equal(t, "count", test.count, count)
 			equal(t, "paths", test.paths, paths)
 		})
@@ -108,7 +108,7 @@ func TestSeveralFieldsAreUndone(t *testing.T) {
 	var paths []string
 	for i := range 3 {
 		w := patched(labelled(fmt.Sprint(2*i+1), theirs...), labelled(fmt.Sprint(2*i+2), ours...), ".metadata.labels")
-		paths, _ = target.compare(w, start, loopWindow)
+		paths, _ = target.compare(w, Reconcile{Now: start}, loopWindow)
 	}
 	equal(t, "paths", []string{".metadata.labels.a", ".metadata.labels.b"}, paths)
 }
@@ -119,7 +119,7 @@ func TestAnotherObjectOfTheSameName(t *testing.T) {
 	for _, uid := range []types.UID{"1", "2"} {
 		before, after := labelled("1", "tier", "theirs"), labelled("2", "tier", "ours")
 		before.UID, after.UID = uid, uid
-		if _, count := target.compare(patched(before, after, ".metadata.labels"), start, loopWindow); count > 1 {
+		if _, count := target.compare(patched(before, after, ".metadata.labels"), Reconcile{Now: start}, loopWindow); count > 1 {
 			t.Errorf("the object %s is fought over", uid)
 		}
 	}
@@ -156,7 +156,7 @@ func TestSuspicions(t *testing.T) {
 			if target.suspected(nil) {
 				t.Fatalf("suspected after %d writes, want %d", i, need)
 			}
-			target.compare(blindly, start, loopWindow)
+			target.compare(blindly, Reconcile{Now: start}, loopWindow)
 		}
 		if !target.suspected(nil) || target.suspected(labelled("2")) {
 			t.Fatalf("not suspected after %d writes whose effect is not known", need)
@@ -204,7 +204,7 @@ func TestAWriteIsNotQuiet(t *testing.T) {
 	for range mostQuiet - 1 {
 		target.found(labelled("2"))
 	}
-	target.compare(patched(labelled("2"), labelled("3", "tier", "ours"), ".metadata.labels"), start, loopWindow)
+	target.compare(patched(labelled("2"), labelled("3", "tier", "ours"), ".metadata.labels"), Reconcile{Now: start}, loopWindow)
 	target.found(labelled("3"))
 	if !target.suspected(nil) {
 		t.Error("the suspicion has ended too early")
@@ -215,7 +215,7 @@ func TestAWriteIsNotQuiet(t *testing.T) {
 func TestUnknownDeletions(t *testing.T) {
 	var target target
 	for range 2 * sameWrites {
-		if _, count := target.compare(&track.Write{Verb: "delete", Object: self}, start, loopWindow); count > 1 {
+		if _, count := target.compare(&track.Write{Verb: "delete", Object: self}, Reconcile{Now: start}, loopWindow); count > 1 {
 			t.Fatalf("it is counted %d times", count)
 		}
 	}
