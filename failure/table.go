@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"reflect"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -93,7 +95,8 @@ func (b Backoff) Delay(failures int) time.Duration {
 type Table struct {
 	// ClassOf is asked before everything else about each error of a chain, from the outside in,
 	// when joined errors have been taken apart (see [Causes]). It returns false for what it does
-	// not know. What [Mark] sets besides the class still holds.
+	// not know. What [Mark] sets besides the class still holds. If it panics, the error is a
+	// ClassPanic.
 	ClassOf func(error) (Class, bool)
 	// Backoffs replace those of classes. A time that is zero stays as it is.
 	Backoffs map[Class]Backoff
@@ -286,13 +289,24 @@ func (t Table) ask(err error) (Class, bool) {
 		return "", false
 	}
 	for e := err; e != nil; e = errors.Unwrap(e) {
-		if class, ok := t.ClassOf(e); ok {
+		if class, ok := t.classOf(e); ok {
 			if _, known := rows[class]; known {
 				return class, true
 			}
 		}
 	}
 	return "", false
+}
+
+// classOf calls ClassOf. An error for which it panics is a bug in the operator.
+func (t Table) classOf(err error) (class Class, ok bool) {
+	defer func() {
+		if value := recover(); value != nil {
+			log.Log.Error(fmt.Errorf("panic: %v", value), "Observed a panic in ClassOf of the failure table", "of", err.Error(), "stack", string(debug.Stack()))
+			class, ok = ClassPanic, true
+		}
+	}()
+	return t.ClassOf(err)
 }
 
 // classAbove returns the inherent class of an error around own, and whether there is one.

@@ -5,9 +5,13 @@ package journal
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // An Entry is an event with when and where it happened.
@@ -31,6 +35,8 @@ type Observer interface {
 	//   - It is called on the goroutine on which the event happens, so concurrently.
 	//   - It must not block.
 	//   - It must not change what the entry points to.
+	//   - If it panics, that is logged the first time. Neither the reconcile nor the other observers
+	//     see it.
 	//   - The context is that of the reconcile or, for a [Triggered], of the watch.
 	Observe(ctx context.Context, entry Entry)
 }
@@ -44,8 +50,10 @@ func Observers(observers ...Observer) Observer {
 		case nil:
 		case several:
 			all = append(all, o...)
-		default:
+		case *guarded:
 			all = append(all, o)
+		default:
+			all = append(all, &guarded{observer: o})
 		}
 	}
 	switch len(all) {
@@ -66,6 +74,24 @@ func (s several) Observe(ctx context.Context, entry Entry) {
 	}
 }
 
+// A guarded observer may panic.
+type guarded struct {
+	observer Observer
+	panicked sync.Once // for the log: it may panic at each event
+}
+
+func (g *guarded) Observe(ctx context.Context, entry Entry) {
+	defer func() {
+		if value := recover(); value != nil {
+			g.panicked.Do(func() {
+				log.FromContext(ctx).Error(fmt.Errorf("panic: %v", value), "Observed a panic in an observer of the journal",
+					"observer", fmt.Sprintf("%T", g.observer), "entry", entry.String(), "stack", string(debug.Stack()))
+			})
+		}
+	}()
+	g.observer.Observe(ctx, entry)
+}
+
 // A Run is one reconcile of one object. A nil *Run has no observers: its methods do nothing.
 type Run struct {
 	// ID is different for each run of a process.
@@ -81,8 +107,12 @@ type Run struct {
 
 // NewRun returns a run that passes its events to observer, and nil if observer is nil.
 func NewRun(observer Observer, id types.UID, controller string, object Object) *Run {
-	if observer == nil {
+	switch observer.(type) {
+	case nil:
 		return nil
+	case several, *guarded: // made once, not for each run
+	default:
+		observer = Observers(observer)
 	}
 	return &Run{ID: id, Controller: controller, Object: object, observer: observer}
 }

@@ -125,3 +125,32 @@ func TestTerminalErrorsAreTriedAgain(t *testing.T) {
 func panics(value any) doFunc {
 	return func(context.Context, *request) (ctrl.Result, error) { panic(value) }
 }
+
+// What is wrong with an observer, or with the table of failures, does not keep the engine from saving.
+func TestPanicsBesideTheSteps(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(o *step.Options[*Thing])
+		ready  string
+	}{
+		"an observer": {func(o *step.Options[*Thing]) { o.Observers = append([]journal.Observer{panicking{}}, o.Observers...) },
+			"False TemporaryError: Work: no luck"},
+		"the table of failures": {func(o *step.Options[*Thing]) {
+			o.Failures.ClassOf = func(error) (failure.Class, bool) { panic("a table of none") }
+		}, "False Panic: Work: no luck"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newThing())
+			options := w.options()
+			test.change(&options)
+			w.engineWith(options, doing("Work", failsWith(errors.New("no luck"))))
+			w.fails()
+			same(t, "Ready", test.ready, w.conditionOf(condition.Ready))
+			same(t, "the last result", journal.ResultFailed, w.lastResult())
+		})
+	}
+}
+
+// A panicking observer has a bug.
+type panicking struct{}
+
+func (panicking) Observe(context.Context, journal.Entry) { panic("an observer of none") }
