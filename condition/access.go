@@ -14,7 +14,7 @@ import (
 
 // An Accessor gets and sets the conditions of an object. A type with a field Status.Conditions of
 // type []metav1.Condition, as kubebuilder writes it, needs no methods: [Of] and [Store] find the
-// field, also in embedded structs, but not through pointers.
+// field, also in embedded structs and if Status is a pointer, but not through other pointers.
 type Accessor interface {
 	GetConditions() []metav1.Condition
 	SetConditions(conditions []metav1.Condition)
@@ -29,11 +29,15 @@ func Of(obj any) ([]metav1.Condition, error) {
 	if o, ok := obj.(Accessor); ok {
 		return o.GetConditions(), nil
 	}
-	field, err := fieldOf(obj)
+	path, err := pathOf(obj)
 	if err != nil {
 		return nil, err
 	}
-	return field.Interface().([]metav1.Condition), nil //nolint:errcheck // fieldOf has checked the type
+	field, err := reflect.ValueOf(obj).Elem().FieldByIndexErr(path)
+	if err != nil {
+		return nil, nil //nolint:nilerr // the status is a nil pointer: there are none yet
+	}
+	return field.Interface().([]metav1.Condition), nil //nolint:errcheck // pathOf has checked the type
 }
 
 // Store gives an object its conditions.
@@ -42,21 +46,34 @@ func Store(obj any, conditions []metav1.Condition) error {
 		o.SetConditions(conditions)
 		return nil
 	}
-	field, err := fieldOf(obj)
+	path, err := pathOf(obj)
 	if err != nil {
 		return err
 	}
-	field.Set(reflect.ValueOf(conditions))
+	v := reflect.ValueOf(obj).Elem()
+	for _, i := range path {
+		if v.Kind() == reflect.Pointer {
+			if v.IsNil() && len(conditions) == 0 {
+				return nil
+			} else if v.IsNil() {
+				v.Set(reflect.New(v.Type().Elem()))
+			}
+			v = v.Elem()
+		}
+		v = v.Field(i)
+	}
+	v.Set(reflect.ValueOf(conditions))
 	return nil
 }
 
 // fields caches, for each type of struct, the index of Status.Conditions, nil if it has none.
 var fields sync.Map // reflect.Type to []int
 
-func fieldOf(obj any) (reflect.Value, error) {
+// pathOf returns the index of the conditions of an object. On the way, only the status may be a pointer.
+func pathOf(obj any) ([]int, error) {
 	v := reflect.ValueOf(obj)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
-		return reflect.Value{}, fmt.Errorf("%T: %w: it is not a pointer to a struct", obj, ErrNone)
+		return nil, fmt.Errorf("%T: %w: it is not a pointer to a struct", obj, ErrNone)
 	}
 	t := v.Elem().Type()
 	index, ok := fields.Load(t)
@@ -65,19 +82,26 @@ func fieldOf(obj any) (reflect.Value, error) {
 	}
 	path := index.([]int) //nolint:errcheck // nothing else is stored
 	if path == nil {
-		return reflect.Value{}, fmt.Errorf("%T: %w: it needs a field Status.Conditions []metav1.Condition, "+
+		return nil, fmt.Errorf("%T: %w: it needs a field Status.Conditions []metav1.Condition, "+
 			"or the methods GetConditions and SetConditions", obj, ErrNone)
 	}
-	return v.Elem().FieldByIndex(path), nil
+	return path, nil
 }
 
 func indexOf(t reflect.Type) []int {
 	status, ok := t.FieldByName("Status")
-	if !ok || status.Type.Kind() != reflect.Struct || throughPointer(t, status.Index) {
+	if !ok || throughPointer(t, status.Index) {
 		return nil
 	}
-	conditions, ok := status.Type.FieldByName("Conditions")
-	if !ok || conditions.Type != reflect.TypeFor[[]metav1.Condition]() || throughPointer(status.Type, conditions.Index) {
+	of := status.Type
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct {
+		return nil
+	}
+	conditions, ok := of.FieldByName("Conditions")
+	if !ok || conditions.Type != reflect.TypeFor[[]metav1.Condition]() || throughPointer(of, conditions.Index) {
 		return nil
 	}
 	return append(append([]int{}, status.Index...), conditions.Index...)

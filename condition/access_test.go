@@ -54,6 +54,7 @@ func TestAccess(t *testing.T) {
 		{"a field", &database{}},
 		{"a field of a struct in the status", &embedding{}},
 		{"a field of a struct in the object", &deepEmbedding{}},
+		{"a field of a status that is a pointer", &pointerStatus{}},
 		{"methods", own},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -64,6 +65,11 @@ func TestAccess(t *testing.T) {
 				same(t, "conditions", want, got)
 			}
 		})
+	}
+	none := &pointerStatus{}
+	must(t, condition.Store(none, nil))
+	if got, err := condition.Of(none); none.Status != nil || got != nil || err != nil {
+		t.Errorf("nothing was stored, and there is %v, %v, %v", none.Status, got, err)
 	}
 	if own.Status.Conditions = []metav1.Condition{stored("A", isTrue, "A", "")}; len(own.own) > 0 {
 		t.Error("the field was taken although there are methods")
@@ -83,7 +89,6 @@ func TestNoConditions(t *testing.T) {
 		{"a pointer to something else", new(string), "*string: no conditions: it is not a pointer to a struct"},
 		{"no status", &noStatus{}, needs},
 		{"a status that is a text", &otherStatus{}, needs},
-		{"a status that is a pointer", &pointerStatus{&Conditioned{}}, needs},
 		{"conditions of another type", &otherConditions{}, needs},
 		{"behind a pointer that is nil", &pointerEmbedding{}, needs},
 		{"behind a pointer in the status", &pointerInStatus{}, needs},

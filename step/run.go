@@ -104,7 +104,8 @@ func (r *run[T]) prepareRequest(ctx context.Context) {
 	req.limit = cmp.Or(e.options.StepTimeout, defaultStepTimeout)
 	req.complete(e.plan, e.options.Name, &e.finalizers)
 	if set, err := condition.NewSet(req.Object, condition.Options{Declared: e.plan.declared, Retired: e.options.Retired, Partial: e.options.Partial, Now: r.now}); err == nil {
-		if !e.options.Partial {
+		if !e.options.Partial { // else it may write no status
+			ensureStatus(req.Object)
 			set.SetPaused("", "")
 		}
 		req.Conditions = set

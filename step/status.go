@@ -16,6 +16,13 @@ func copyStatus(to, from client.Object) {
 	}
 }
 
+// ensureStatus makes a status if it is a nil pointer, so that steps can set its fields.
+func ensureStatus(obj client.Object) {
+	if v := reflect.ValueOf(obj).Elem().FieldByName("Status"); v.Kind() == reflect.Pointer && v.IsNil() {
+		v.Set(reflect.New(v.Type().Elem()))
+	}
+}
+
 // hasStatus reports whether obj has a status that is not empty, or none that can be examined.
 func hasStatus(obj client.Object) bool {
 	v := reflect.ValueOf(obj).Elem().FieldByName("Status")
@@ -27,18 +34,25 @@ type statusType struct{ observedGeneration []int }
 
 func statusTypeOf(obj any) statusType {
 	status, ok := reflect.TypeOf(obj).Elem().FieldByName("Status")
-	if !ok || status.Type.Kind() != reflect.Struct {
+	if !ok {
 		return statusType{}
 	}
-	field, ok := status.Type.FieldByName("ObservedGeneration")
+	of := status.Type
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct {
+		return statusType{}
+	}
+	field, ok := of.FieldByName("ObservedGeneration")
 	if !ok || field.Type.Kind() != reflect.Int64 {
 		return statusType{}
 	}
 	return statusType{append(append([]int{}, status.Index...), field.Index...)}
 }
 
-// observe sets the generation that the status is about, if the type has a field for it. A field in
-// an embedded struct that is a nil pointer can't be set.
+// observe sets the generation that the status is about, if the type has a field for it. A field
+// behind a nil pointer can't be set.
 func (s statusType) observe(obj client.Object) {
 	if s.observedGeneration == nil {
 		return

@@ -11,14 +11,17 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -185,5 +188,41 @@ func TestTheStatusCantBeWritten(t *testing.T) {
 			w.is(condition.Ready, tt.ready)
 			same(t, "phase", "", w.thing().Status.Phase)
 		})
+	}
+}
+
+// A Pointed is a Thing whose status is a pointer.
+type (
+	Pointed       = testkind.Object[ThingSpec, *PointedStatus]
+	PointedStatus struct {
+		ObservedGeneration int64              `json:"observedGeneration,omitempty"`
+		Phase              string             `json:"phase,omitempty"`
+		Conditions         []metav1.Condition `json:"conditions,omitempty"`
+	}
+)
+
+func TestAStatusThatIsAPointer(t *testing.T) {
+	obj := &Pointed{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", Generation: 3}}
+	scheme := testkind.Scheme(testkind.Of[ThingSpec, *PointedStatus]("Pointed"))
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(obj).WithStatusSubresource(obj).Build()
+	e, err := step.New(step.Options[*Pointed]{Name: "things", Client: c}, step.Func("Work", func(_ context.Context, req *step.Request[*Pointed]) (ctrl.Result, error) {
+		req.Object.Status.Phase = "Done"
+		return ctrlkit.NoRequeue()
+	}))
+	must(t, err)
+	version := ""
+	for range 2 {
+		_, err := e.Reconcile(t.Context(), thingRequest)
+		must(t, err)
+		must(t, c.Get(t.Context(), thingRequest.NamespacedName, obj))
+		all, err := condition.Of(obj)
+		must(t, err)
+		if !meta.IsStatusConditionTrue(all, condition.Ready) || obj.Status.Phase != "Done" || obj.Status.ObservedGeneration != 3 {
+			t.Errorf("the status is %+v", obj.Status)
+		}
+		if version != "" && obj.ResourceVersion != version {
+			t.Error("the second reconcile has written")
+		}
+		version = obj.ResourceVersion
 	}
 }
