@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // An Accessor gets and sets the conditions of an object. A type with a field Status.Conditions of
@@ -23,11 +25,15 @@ type Accessor interface {
 // ErrNone is the error about a type that has no conditions.
 var ErrNone = errors.New("no conditions")
 
-// Of returns the conditions of an object, which must be a pointer to a struct or an [Accessor].
-// They are the object's own: copy them before changing them. The error is [ErrNone], with a remedy.
+// Of returns the conditions of an object, which must be a pointer to a struct or an [Accessor]; of an
+// *unstructured.Unstructured, those in status.conditions. They are the object's own: copy them before
+// changing them. The error is [ErrNone], with a remedy, or that of conditions that can't be read.
 func Of(obj any) ([]metav1.Condition, error) {
-	if o, ok := obj.(Accessor); ok {
+	switch o := obj.(type) {
+	case Accessor:
 		return o.GetConditions(), nil
+	case *unstructured.Unstructured:
+		return ofContent(o.Object)
 	}
 	path, err := pathOf(obj)
 	if err != nil {
@@ -42,9 +48,12 @@ func Of(obj any) ([]metav1.Condition, error) {
 
 // Store gives an object its conditions.
 func Store(obj any, conditions []metav1.Condition) error {
-	if o, ok := obj.(Accessor); ok {
+	switch o := obj.(type) {
+	case Accessor:
 		o.SetConditions(conditions)
 		return nil
+	case *unstructured.Unstructured:
+		return storeContent(o, conditions)
 	}
 	path, err := pathOf(obj)
 	if err != nil {
@@ -64,6 +73,45 @@ func Store(obj any, conditions []metav1.Condition) error {
 	}
 	v.Set(reflect.ValueOf(conditions))
 	return nil
+}
+
+// ofContent returns the conditions of an object without a Go type.
+func ofContent(object map[string]any) ([]metav1.Condition, error) {
+	status, _ := object["status"].(map[string]any)
+	items, _ := status["conditions"].([]any)
+	var all []metav1.Condition
+	for _, item := range items {
+		var c metav1.Condition
+		content, ok := item.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("a condition in status.conditions is %v", item)
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &c); err != nil {
+			return nil, fmt.Errorf("reading status.conditions: %w", err)
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// storeContent gives an object without a Go type its conditions.
+func storeContent(obj *unstructured.Unstructured, conditions []metav1.Condition) error {
+	if len(conditions) == 0 {
+		unstructured.RemoveNestedField(obj.Object, "status", "conditions")
+		return nil
+	}
+	items := make([]any, len(conditions))
+	for i := range conditions {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i])
+		if err != nil {
+			return fmt.Errorf("condition %s: %w", conditions[i].Type, err)
+		}
+		items[i] = content
+	}
+	if obj.Object == nil {
+		obj.Object = make(map[string]any)
+	}
+	return unstructured.SetNestedSlice(obj.Object, items, "status", "conditions")
 }
 
 // fields caches, for each type of struct, the index of Status.Conditions, nil if it has none.

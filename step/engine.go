@@ -12,14 +12,12 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -53,6 +51,16 @@ type Options[T client.Object] struct {
 	//   - when it suspects a hot loop, to find out what a write to an object that is in no cache
 	//     changes, and which client has written it.
 	APIReader client.Reader
+
+	// Kind is the kind of objects of the type *unstructured.Unstructured, with its version, and empty
+	// for any other T.
+	//
+	//   - The definition of the kind has the field status.conditions, or Partial is set.
+	//   - The generation that the status is about is kept once a step has set it in
+	//     status.observedGeneration.
+	//   - The client of a manager reads such objects from its cache if its options say so:
+	//     client.CacheOptions.Unstructured. Otherwise each reconcile reads from the API server.
+	Kind schema.GroupVersionKind
 
 	// Finalizer keeps an object until its cleanup is done, if a step is a [Cleaner].
 	//
@@ -170,20 +178,14 @@ func New[T client.Object](options Options[T], steps ...Step[T]) (*Engine[T], err
 	if options.Client == nil {
 		return nil, errors.Join(append(mistakes, errors.New("no client: use that of the manager"))...)
 	}
-	obj := e.resource.newObject()
-	switch any(obj).(type) {
-	case *metav1.PartialObjectMetadata:
-		return nil, errors.Join(append(mistakes, errors.New("type *v1.PartialObjectMetadata: metadata alone has no status to keep: use the Go type of the kind, or one of your own with its metadata, spec and status, and register that with the scheme"))...)
-	case *unstructured.Unstructured:
-		return nil, errors.Join(append(mistakes, errors.New("type *unstructured.Unstructured: an engine needs the Go type of its kind: declare one with the metadata, the spec and the status that the steps use, and register it with the scheme under the group, version and kind"))...)
-	}
-	gvk, err := apiutil.GVKForObject(obj, options.Client.Scheme())
-	if err != nil {
-		return nil, errors.Join(append(mistakes, fmt.Errorf("kind of %T: %w: register it with the scheme of the manager", obj, err))...)
-	}
 	r := &e.resource
+	var err error
+	if r.gvk, err = r.kindOf(options.Client.Scheme(), options.Kind); err != nil {
+		return nil, errors.Join(append(mistakes, err)...)
+	}
+	obj := r.newObject()
 	r.client, r.apiReader, r.owner = options.Client, options.APIReader, options.Name
-	r.gvk, r.kind, r.status = gvk, gvk.GroupKind(), statusTypeOf(obj)
+	r.kind, r.status = r.gvk.GroupKind(), statusTypeOf(obj)
 	if e.unwatched.declared, err = kindsOf(options.Client, options.Unwatched); err != nil {
 		mistakes = append(mistakes, fmt.Errorf("Options.Unwatched: %w", err))
 	}

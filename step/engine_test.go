@@ -73,12 +73,15 @@ func TestNewListsAllMistakes(t *testing.T) {
 	}
 }
 
-// Objects without a Go type are refused with what to do instead.
-func TestNewRefusesObjectsWithoutAType(t *testing.T) {
+// A Go type that does not say the kind is refused with what to do instead.
+func TestNewRefusesAnUnknownKind(t *testing.T) {
 	w := newWorld(t)
 	_, untyped := step.New(step.Options[*unstructured.Unstructured]{Name: "things", Client: w.client})
 	_, metadata := step.New(step.Options[*metav1.PartialObjectMetadata]{Name: "things", Client: w.client})
-	for want, err := range map[string]error{"declare one with the metadata, the spec and the status": untyped, "metadata alone has no status": metadata} {
+	_, typed := step.New(step.Options[*Thing]{Name: "things", Client: w.client, Kind: thingVersion.WithKind("Thing")})
+	for want, err := range map[string]error{
+		"set Options.Kind to the one that is meant": untyped, "metadata alone has no status": metadata, "leave Options.Kind empty": typed,
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}

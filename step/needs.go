@@ -5,7 +5,6 @@ package step
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 
@@ -82,7 +81,7 @@ func usesOfWatches(step string, watches []Watch) []permission.Use {
 func (e *Engine[T]) Needs() ([]permission.Need, error) {
 	obj, by := client.Object(e.resource.newObject()), "engine "+e.options.Name
 	all := []permission.Use{{Object: obj, Verbs: permission.Reads(), By: by + ": reads what it reconciles"}}
-	if status := reflect.ValueOf(obj).Elem().FieldByName("Status"); status.IsValid() && (!e.options.Partial || len(e.plan.declared) > 0) {
+	if hasStatusField(obj) && (!e.options.Partial || len(e.plan.declared) > 0) {
 		all = append(all, permission.Use{Object: obj, Subresource: "status", Verbs: []string{"patch"}, By: by + ": saves the status"})
 	}
 	if e.finalizers.own != "" || len(e.finalizers.retired) > 0 {

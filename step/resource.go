@@ -5,13 +5,18 @@ package step
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"reflect"
 	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -33,7 +38,42 @@ type resource[T client.Object] struct {
 }
 
 func (r *resource[T]) newObject() T {
-	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) //nolint:errcheck // it is the type
+	obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) //nolint:errcheck // it is the type
+	if u, ok := any(obj).(*unstructured.Unstructured); ok {
+		u.SetGroupVersionKind(r.gvk)
+	}
+	return obj
+}
+
+// is returns an object as one of the kind, and whether it is one. A type may stand for any kind.
+func (r *resource[T]) is(obj client.Object) (T, bool) {
+	typed, ok := obj.(T)
+	if _, anyKind := obj.(*unstructured.Unstructured); anyKind && ok {
+		ok = obj.GetObjectKind().GroupVersionKind().GroupKind() == r.kind
+	}
+	return typed, ok
+}
+
+// kindOf returns the kind of T. Given is what the options say, for a type that stands for any kind.
+func (r *resource[T]) kindOf(scheme *runtime.Scheme, given schema.GroupVersionKind) (schema.GroupVersionKind, error) {
+	obj := client.Object(r.newObject())
+	switch obj.(type) {
+	case *metav1.PartialObjectMetadata:
+		return given, errors.New("type *v1.PartialObjectMetadata: metadata alone has no status to keep: use the Go type of the kind, or one of your own with its metadata, spec and status, and register that with the scheme")
+	case *unstructured.Unstructured:
+		if given.Version == "" || given.Kind == "" {
+			return given, errors.New("type *unstructured.Unstructured stands for any kind: set Options.Kind to the one that is meant, with its version, or use the Go type of the kind")
+		}
+		return given, nil
+	}
+	gvk, err := apiutil.GVKForObject(obj, scheme)
+	switch {
+	case err != nil:
+		return gvk, fmt.Errorf("kind of %T: %w: register it with the scheme of the manager", obj, err)
+	case !given.Empty():
+		return gvk, fmt.Errorf("kind %s: it is known from type %T: leave Options.Kind empty", given, obj)
+	}
+	return gvk, nil
 }
 
 // cached reads an object from the cache. It is not a copy.

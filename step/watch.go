@@ -111,7 +111,7 @@ func (f eventFilter[T]) record(obj client.Object, kind journal.CauseKind, verb s
 	if obj == nil {
 		return
 	}
-	if _, own := obj.(T); own {
+	if _, own := f.engine.resource.is(obj); own {
 		f.engine.causes.Own(obj, kind, verb)
 		return
 	}
@@ -122,7 +122,7 @@ func (f eventFilter[T]) record(obj client.Object, kind journal.CauseKind, verb s
 // in which the object was deleted.
 func (f eventFilter[T]) gone(obj client.Object, final bool) {
 	e := f.engine
-	typed, ok := obj.(T)
+	typed, ok := e.resource.is(obj)
 	if !ok || e.finalizers.own == "" || e.plan.leavesAlone(typed) {
 		return
 	}
