@@ -12,13 +12,13 @@ import (
 // conditions is named; the order of the object's list does not count.
 var (
 	// failures say by True that an object has failed.
-	failures = []string{"Stalled", "Degraded", "Failed", "ReplicaFailure"}
+	failures = []string{"Stalled", "Degraded", "Failed", "ReplicaFailure", "Denied", "InvalidRequest", "Dangling"}
 	// activities say by True that a controller is at work.
-	activities = []string{"Reconciling", "Progressing", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Upgrading"}
+	activities = []string{"Reconciling", "Progressing", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Upgrading", "NotReady"}
 	// goals say by True that all is well, and by anything else that it is not, or not yet.
-	goals = []string{"Ready", "Available", "Succeeded", "Complete", "Completed", "Healthy", "Established", "Programmed", "Accepted"}
+	goals = []string{"Ready", "Available", "Succeeded", "Complete", "Completed", "Healthy", "Established", "Programmed", "Accepted", "Reconciled", "ResolvedRefs"}
 	// requests say by False that the object can't be what it should be.
-	requests = []string{"Accepted", "Synced"}
+	requests = []string{"Accepted", "Synced", "LastAsyncOperation"}
 )
 
 // activityIsOver are reasons of Progressing=True that mean the reverse, in Deployments and in the
@@ -26,7 +26,7 @@ var (
 var activityIsOver = []string{"NewReplicaSetAvailable", "AsExpected", "RolloutHealthy"}
 
 // failureReasons are the reasons by which a goal that is not reached says that it will not be.
-var failureReasons = []string{"Error", "Failed", "ReconcileError"}
+var failureReasons = []string{"Error", "Failed", "ReconcileError", "RevisionFailed", "SecretSyncedError", "Denied"}
 
 // byConditions judges an object by its conditions.
 func byConditions(d *document) (Summary, bool) {
@@ -46,6 +46,9 @@ func byConditions(d *document) (Summary, bool) {
 	if !hasReady || ready.status != "True" {
 		if c, ok := d.severe(); ok {
 			return c.says(StateFailed), true
+		}
+		if i := slices.IndexFunc(d.conditions, func(c cond) bool { return c.status == "False" && c.reason == "Error" && !c.stale }); i >= 0 {
+			return d.conditions[i].says(StateFailed), true
 		}
 	}
 	if hasReady {

@@ -15,7 +15,7 @@ import (
 // kinds are the built-in kinds that have rules: of kstatus, and where that has none or another
 // meaning, of this package.
 var kinds = map[schema.GroupKind]func(*document) Summary{
-	{Kind: "Service"}:                   byKstatus,
+	{Kind: "Service"}:                   ofService,
 	{Kind: "Pod"}:                       ofPod,
 	{Kind: "Node"}:                      ofNode,
 	{Kind: "Namespace"}:                 ofPhase,
@@ -29,6 +29,7 @@ var kinds = map[schema.GroupKind]func(*document) Summary{
 	{Group: "batch", Kind: "Job"}:                  ofJob,
 
 	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:           ofAutoscaler,
+	{Group: "storage.k8s.io", Kind: "VolumeAttachment"}:               ofAttachment,
 	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: ofSigningRequest,
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: byKstatus,
 }
@@ -118,6 +119,26 @@ func (d *document) crashing() (Summary, bool) {
 	}
 	slices.Sort(names)
 	return Summary{StateFailed, reasons[names[0]], "container " + names[0] + " is in " + reasons[names[0]]}, true
+}
+
+// ofService judges a Service. To kstatus, one without the address of its load balancer is current.
+func ofService(d *document) Summary {
+	ingress, _ := d.field("status", "loadBalancer", "ingress").([]any)
+	if s := byKstatus(d); s.State != StateReady || d.text("spec", "type") != "LoadBalancer" || len(ingress) > 0 {
+		return s
+	}
+	return Summary{StateProgressing, "NoAddress", "its load balancer has no address"}
+}
+
+func ofAttachment(d *document) Summary {
+	attached, _ := d.field("status", "attached").(bool)
+	switch problem := d.text("status", "attachError", "message"); {
+	case problem != "":
+		return Summary{StateFailed, "AttachError", problem}
+	case attached:
+		return Summary{State: StateReady}
+	}
+	return Summary{StateProgressing, "NotAttached", "it is not attached"}
 }
 
 func ofNode(d *document) Summary {

@@ -4,6 +4,7 @@
 package summary_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -35,4 +36,21 @@ func TestKinds(t *testing.T) {
 			return []string{summary.Of(parse(t, "{"+document)).String()}
 		})
 	})
+}
+
+// The objects of testdata/states.txt are in the state that their definitions give them.
+func TestStates(t *testing.T) {
+	table, err := os.ReadFile("testdata/states.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(table)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		columns := strings.SplitN(line, " | ", 3)
+		if got := summary.Of(parse(t, columns[2])); string(got.State) != columns[0] {
+			t.Errorf("%s: %s, want %s", columns[1], got, columns[0])
+		}
+	}
 }

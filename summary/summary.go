@@ -161,12 +161,45 @@ func (d *document) summarize() Summary {
 	if d.status == nil {
 		return Summary{State: StateReady, Reason: ReasonNoStatus}
 	}
-	for _, judge := range []func(*document) (Summary, bool){byFailure, byConditions, byReplicas, byPhase} {
-		if s, ok := judge(d); ok {
+	s, decided := Summary{State: StateReady}, false
+	for _, judge := range []func(*document) (Summary, bool){byFailure, byConditions, byParents, byReplicas} {
+		if s, decided = judge(d); decided && s.State != StateReady {
 			return s
+		} else if decided {
+			break
 		}
 	}
+	if phase, ok := byPhase(d); ok && (!decided || phase.State == StateFailed) { // that it is complete does not say how
+		return phase
+	}
 	return Summary{State: StateReady}
+}
+
+// byParents judges by the conditions that each of several controllers has written: those of the
+// Gateway API, for routes and policies.
+func byParents(d *document) (Summary, bool) {
+	found := false
+	for _, list := range []string{"parents", "ancestors"} {
+		entries, ok := d.status[list].([]any)
+		if !ok {
+			continue
+		}
+		for _, entry := range entries {
+			parent := &document{gk: d.gk, generation: d.generation, status: asMap(entry)}
+			if err := parent.readConditions(); err != nil {
+				return unknown(ReasonUnreadableStatus, "its "+list+": "+err.Error()), true
+			}
+			if s, ok := byConditions(parent); ok && s.State != StateReady {
+				return s, true
+			} else if found = found || ok; !ok {
+				return Summary{StateProgressing, ReasonNoStatus, "one of its " + list + " has not reported"}, true
+			}
+		}
+		if refs, _ := d.field("spec", "parentRefs").([]any); len(entries) < len(refs) || len(entries) == 0 {
+			return Summary{StateProgressing, ReasonNoStatus, "no controller has reported on one of its " + list}, true
+		}
+	}
+	return Summary{State: StateReady}, found
 }
 
 // byFailure reads the fields in which Cluster API v1beta1 keeps a failure that is final.
