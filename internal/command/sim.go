@@ -101,7 +101,7 @@ func runSimulations(cmd *cobra.Command, packages []string, o simOptions) error {
 		return err
 	}
 	if o.plan == "" {
-		table(cmd.OutOrStdout(), ended)
+		table(cmd.OutOrStdout(), ended, testErr != nil)
 	}
 	if err := o.write(dir); err != nil {
 		return problemError(err)

@@ -109,9 +109,14 @@ func update(all []progress, p progress) []progress {
 	return append(all, p)
 }
 
-// table prints the results of the simulations, and how far those came that did not end.
-func table(w io.Writer, all []progress) {
-	if len(all) == 0 {
+// table prints the results of the simulations, and how far those came that did not end. failed says
+// that go test has failed.
+func table(w io.Writer, all []progress, failed bool) {
+	switch {
+	case len(all) == 0 && failed:
+		fmt.Fprintln(w, "no simulation was run: go test failed before one had begun, and says why above")
+		return
+	case len(all) == 0:
 		fmt.Fprintln(w, "no simulation was run: does a test of these packages call sim.Run?")
 		return
 	}
