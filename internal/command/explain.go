@@ -28,7 +28,8 @@ import (
 // explainFlags are the flags of "ctrlkit explain".
 type explainFlags struct {
 	operatorFlags
-	namespace, output string
+	namespace string
+	output    *choice
 }
 
 func newExplainCommand() *cobra.Command {
@@ -61,7 +62,7 @@ read, 2 wrong usage.`,
 	set := cmd.Flags()
 	flags.register(set)
 	set.StringVarP(&flags.namespace, "namespace", "n", "", "the `NAMESPACE` of the object (default that of the context)")
-	set.StringVarP(&flags.output, "output", "o", "text", "text or json")
+	flags.output = outputFlag(cmd, "text", "json")
 	return cmd
 }
 
@@ -79,9 +80,6 @@ func kindAndName(args []string) (kind, name string, err error) {
 }
 
 func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
-	if f.output != "text" && f.output != "json" {
-		return &exitError{exitUsage, fmt.Errorf("--output %q: it is text or json", f.output)}
-	}
 	kind, name, err := kindAndName(args)
 	if err != nil {
 		return err
@@ -97,7 +95,7 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if f.output == "json" {
+	if f.output.value == "json" {
 		err = writeJSON(cmd.OutOrStdout(), x)
 	} else {
 		err = x.Write(cmd.OutOrStdout())

@@ -18,7 +18,7 @@ import (
 // orphansFlags are the flags of "ctrlkit orphans".
 type orphansFlags struct {
 	operatorFlags
-	output string
+	output *choice
 }
 
 // orphansWait is the longest wait for an answer: the operator gives its audits up before that.
@@ -47,14 +47,11 @@ audit a system, 2 wrong usage, 3 something is orphaned, and listed.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
 	flags.register(cmd.Flags())
-	cmd.Flags().StringVarP(&flags.output, "output", "o", "text", "text or json")
+	flags.output = outputFlag(cmd, "text", "json")
 	return cmd
 }
 
 func (f *orphansFlags) run(cmd *cobra.Command) error {
-	if f.output != "text" && f.output != "json" {
-		return &exitError{exitUsage, fmt.Errorf("--output %q: it is text or json", f.output)}
-	}
 	if err := f.checkEndpoint(cmd.Flags().Changed("endpoint")); err != nil {
 		return &exitError{exitUsage, err}
 	}
@@ -65,7 +62,7 @@ func (f *orphansFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if f.output == "json" {
+	if f.output.value == "json" {
 		err = writeJSON(cmd.OutOrStdout(), report)
 	} else if report.Found() > 0 || report.Err() == nil {
 		err = report.Write(cmd.OutOrStdout())

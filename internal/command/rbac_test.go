@@ -53,12 +53,12 @@ func TestRBACOfAnyOperator(t *testing.T) {
 	if err := errors.Join(err, json.Unmarshal([]byte(printed), &d)); err != nil {
 		t.Fatal(err)
 	}
-	table, _ := reported(t, rbacOptions{output: "table"}, d.Needs)
+	table, _ := reported(t, rbacOptions{output: &choice{value: "table"}}, d.Needs)
 	wantMatches(t, table, `(?m)^RESOURCE +VERBS +ASKED BY$`, `(?m)^deployments\.apps +watch +the cache\n +create +sim/testdata/guide/controller\.go:\d+$`)
 
-	role, _ := reported(t, rbacOptions{output: "yaml", name: "guide"}, d.Needs)
+	role, _ := reported(t, rbacOptions{output: &choice{value: "yaml"}, name: "guide"}, d.Needs)
 	complete := writeDocument(t, "config/rbac/role.yaml", role)
-	if text, code := reported(t, rbacOptions{output: "table", check: []string{complete}, strict: true}, d.Needs); code != 0 {
+	if text, code := reported(t, rbacOptions{output: &choice{value: "table"}, check: []string{complete}, strict: true}, d.Needs); code != 0 {
 		t.Errorf("the role that was printed does not fit:\n%s", text)
 	}
 
@@ -70,7 +70,7 @@ func TestRBACOfAnyOperator(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	text, code := reported(t, rbacOptions{output: "table", check: []string{complete}}, d.Needs)
+	text, code := reported(t, rbacOptions{output: &choice{value: "table"}, check: []string{complete}}, d.Needs)
 	wantMatches(t, text,
 		`missing  no rule allows \S+ to create deployments.apps in namespace default`, `\n +or the marker: // \+kubebuilder:rbac:groups=apps,resources=deployments,verbs=create\n`,
 		`asked by sim/testdata/guide/controller\.go:\d+`, `unused   \S*role\.yaml:\d+: \{apiGroups: \[batch\], resources: \[jobs\], verbs: \[delete\]\}`,
@@ -78,7 +78,7 @@ func TestRBACOfAnyOperator(t *testing.T) {
 	if code != exitFound {
 		t.Errorf("the exit code is %d, want %d", code, exitFound)
 	}
-	printed, code = reported(t, rbacOptions{output: "json", check: []string{complete}}, d.Needs)
+	printed, code = reported(t, rbacOptions{output: &choice{value: "json"}, check: []string{complete}}, d.Needs)
 	if err := json.Unmarshal([]byte(printed), &d); err != nil || len(d.Needs) == 0 || len(d.Comparison.Missing) != 1 || len(d.Comparison.Unused) != 1 || code != exitFound {
 		t.Errorf("code %d, %d needs, %v, %v", code, len(d.Needs), d.Comparison, err)
 	}

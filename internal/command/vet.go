@@ -47,13 +47,15 @@ there are findings. Editors and CI can run the same analyzers through "go vet" w
 		Example: `  ctrlkit vet ./...                                   all analyzers, all packages below this directory
   ctrlkit vet --only unwatched,shared ./...           two analyzers
   ctrlkit vet --skip clock --tests=false ./internal   all but one, and no test files
-  ctrlkit vet --json ./... | jq -r '.[].file'         for programs`,
+  ctrlkit vet -o json ./... | jq -r '.[].file'         for programs`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 	cmd.Flags().BoolVar(&o.tests, "tests", true, "also check test files")
 	cmd.Flags().StringSliceVar(&o.only, "only", nil, "run these `analyzers` only")
 	cmd.Flags().StringSliceVar(&o.skip, "skip", nil, "do not run these `analyzers`")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print the findings as a JSON array")
+	o.output = outputFlag(cmd, "text", "json")
+	cmd.Flags().BoolFunc("json", "", func(string) error { return o.output.Set("json") })
+	_ = cmd.Flags().MarkHidden("json")
 	for _, flag := range []string{"only", "skip"} {
 		if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(analyzerNames(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err) // the flag is there
@@ -63,8 +65,9 @@ there are findings. Editors and CI can run the same analyzers through "go vet" w
 }
 
 type vetOptions struct {
-	tests, json bool
-	only, skip  []string
+	tests      bool
+	output     *choice
+	only, skip []string
 }
 
 func (o *vetOptions) run(cmd *cobra.Command, patterns []string) error {
@@ -103,7 +106,7 @@ func (o *vetOptions) run(cmd *cobra.Command, patterns []string) error {
 }
 
 func (o *vetOptions) print(w io.Writer, found []finding) error {
-	if o.json {
+	if o.output.value == "json" {
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
 		encoder.SetEscapeHTML(false)

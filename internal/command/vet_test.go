@@ -195,7 +195,7 @@ func TestVetFindsWhatIsPlanted(t *testing.T) {
 	if exitCode(err) != exitFound || strings.Count(stdout, "\n") != 1 || !strings.HasSuffix(stdout, "[clock]\n") {
 		t.Errorf("exit code %d and %s, want what clock reports", exitCode(err), stdout)
 	}
-	stdout, _, err = execute(t, "", "vet", "--json", "./api/...")
+	stdout, _, err = execute(t, "", "vet", "-o", "json", "./api/...")
 	if err != nil || stdout != "[]\n" {
 		t.Errorf("%v and %q, want no findings", err, stdout)
 	}
