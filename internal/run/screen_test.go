@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -91,6 +92,35 @@ func TestStepsInAPipeAreLines(t *testing.T) {
 	s.remark("kubectl", "export X=y")
 	if got, want := out.String(), "- samples        none\n→ kubectl        export X=y\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// What takes long says so now and then, so that a log does not look like a hang.
+func TestLongStepsInAPipeTellWhatTheyDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		st := (&steps{out: &out}).begin("operator", "building .")
+		st.say("compiling a")
+		time.Sleep(tellInterval + time.Second)
+		synctest.Wait()
+		st.say("compiling b")
+		time.Sleep(tellInterval)
+		st.done("built .")
+		want := "… operator       compiling a (10s)\n… operator       compiling b (20s)\n✓ operator       built . (21.0s)\n"
+		if got := out.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestRemarksBreakBetweenWords(t *testing.T) {
+	var out bytes.Buffer
+	s := &steps{out: &out, terminal: true, width: func() int { return 34 }}
+	s.remark("limits", "no container runs, no webhook is called")
+	s.remark("kubectl", "export KUBECONFIG=/tmp/a-long-name")
+	want := "→ limits         no container\n                 runs, no webhook\n                 is called\n→ kubectl        export KUBECONFIG=/tmp/a-long-name\n"
+	if got := out.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 

@@ -15,7 +15,11 @@ import (
 
 func (r *runner) build(ctx context.Context) (program string, err error) {
 	st := r.steps.begin("operator", "building "+r.Package)
-	program, err = r.project.Build(ctx, func(name string) { st.say("compiling " + name) }, stepWriter{st, r.Err})
+	compiled := 0
+	program, err = r.project.Build(ctx, func(name string) {
+		compiled++
+		st.say(fmt.Sprintf("compiling %s (package %d)", name, compiled))
+	}, stepWriter{st, r.Err})
 	if err != nil {
 		st.quit()
 		return "", err
