@@ -58,6 +58,8 @@ read, 2 wrong usage.`,
 			return err
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
+
+		ValidArgsFunction: flags.complete,
 	}
 	set := cmd.Flags()
 	flags.register(set)
