@@ -51,7 +51,8 @@ read, 2 wrong usage.`,
 		Example: `  ctrlkit explain cronjob.batch.ctrlkit.dev/hello
   ctrlkit explain database/db -n shop
   kubectl port-forward -n shop-system deploy/operator 8443 &
-  ctrlkit explain database/db --endpoint https://localhost:8443 --insecure --token "$(kubectl create token -n shop-system explainer)"
+  TOKEN=$(kubectl create token -n shop-system explainer)
+  ctrlkit explain database/db --endpoint https://localhost:8443 --insecure --token "$TOKEN"
   ctrlkit explain database/db -o json | jq '.report.controllers[].steps'`,
 		Args: cobra.MatchAll(cobra.RangeArgs(1, 2), func(_ *cobra.Command, args []string) error {
 			_, _, err := kindAndName(args)

@@ -99,6 +99,7 @@ func (f *initFlags) project(cmd *cobra.Command, dir string) (*scaffold.Project, 
 		return nil, err
 	}
 	if there != nil {
+		f.instead = fmt.Sprintf("\n%s is a project already. To add a kind to it, use ctrlkit create api in it instead", dir)
 		return there, f.again(there)
 	}
 	f.name = fallback(f.name, label(filepath.Base(abs)))

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -101,13 +102,28 @@ func (o rbacOptions) validate() error {
 func (o rbacOptions) roles() (*rbac.Policy, user.Info, error) {
 	policy, err := rbac.Read(o.check...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--check: %w", err)
+		return nil, nil, fmt.Errorf("--check: %w%s", err, o.kustomized())
 	}
 	who, err := policy.Account(o.account)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--service-account: %w", err)
+		return nil, nil, fmt.Errorf("--service-account: %w%s", err, o.kustomized())
 	}
 	return policy, who, nil
+}
+
+// kustomized returns what to do about roles and bindings that do not fit together, if kustomize gives
+// them their names and namespaces later.
+func (o rbacOptions) kustomized() string {
+	for _, name := range o.check {
+		if info, err := os.Stat(name); err == nil && !info.IsDir() {
+			name = filepath.Dir(name)
+		}
+		if _, err := os.Stat(filepath.Join(name, "kustomization.yaml")); err == nil {
+			return fmt.Sprintf("\n%s is completed by kustomize, which may set names and namespaces: check what it prints, with\n"+
+				"  kubectl kustomize %s >roles.yaml && ctrlkit rbac --check roles.yaml", name, filepath.Join(filepath.Dir(name), "default"))
+		}
+	}
+	return ""
 }
 
 func (o rbacOptions) execute(cmd *cobra.Command, packages []string) error {

@@ -65,7 +65,7 @@ func TestRBACOfAnyOperator(t *testing.T) {
 	// One verb less, and a rule more that a marker requests.
 	other := strings.Replace(role, "  - create\n", "", 1) + "- {apiGroups: [batch], resources: [jobs], verbs: [delete]}\n"
 	marker := "package op\n\n// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=delete\n"
-	for name, text := range map[string]string{complete: other, filepath.Join(complete, "../../../op.go"): marker} {
+	for name, text := range map[string]string{complete: other, filepath.Join(complete, "../../../go.mod"): "module op\n", filepath.Join(complete, "../../../op.go"): marker} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -81,5 +81,21 @@ func TestRBACOfAnyOperator(t *testing.T) {
 	printed, code = reported(t, rbacOptions{output: &choice{value: "json"}, check: []string{complete}}, d.Needs)
 	if err := json.Unmarshal([]byte(printed), &d); err != nil || len(d.Needs) == 0 || len(d.Comparison.Missing) != 1 || len(d.Comparison.Unused) != 1 || code != exitFound {
 		t.Errorf("code %d, %d needs, %v, %v", code, len(d.Needs), d.Comparison, err)
+	}
+}
+
+// Markers to paste have all verbs of a resource. One alone needs no summary.
+func TestMissingRulesAsMarkers(t *testing.T) {
+	missed := func(verb string) rbac.Missed {
+		return rbac.Missed{Need: permission.Need{Group: "apps", Resource: "deployments", Verb: verb}, Text: "no rule allows it to " + verb}
+	}
+	const summary = "\nwhat is missing, in as few markers as possible; -o markers prints all that the operator needs:\n" +
+		"  // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=create;patch\n"
+	for want, list := range map[int][]rbac.Missed{0: {missed("create")}, 1: {missed("create"), missed("patch")}} {
+		var out bytes.Buffer
+		(&rbacPrinter{w: &out}).comparison(rbac.Comparison{Missing: list}, nil)
+		if got := out.String(); strings.Count(got, summary) != want || strings.Count(got, "+kubebuilder") != want {
+			t.Errorf("%d missing: got\n%s", len(list), got)
+		}
 	}
 }

@@ -29,6 +29,7 @@ type scaffoldFlags struct {
 	yes     bool
 	replace string
 
+	instead  string // what to do if files are in the way
 	replaced string // the checkout that takes the place of a version without a flag
 }
 
@@ -209,6 +210,9 @@ func (f *scaffoldFlags) documentDir(p *scaffold.Project) string {
 // carryOut shows or writes a plan, and does what follows. It reports whether anything was written.
 func (f *scaffoldFlags) carryOut(cmd *cobra.Command, plan *scaffold.Plan, work afterwards) (bool, error) {
 	out := cmd.ErrOrStderr()
+	if plan.Upgrade != "" {
+		defer fmt.Fprintln(out, plan.Upgrade) // after what go mod tidy prints
+	}
 	if f.dryRun {
 		for _, note := range plan.Notes {
 			fmt.Fprintln(out, note)
@@ -219,7 +223,7 @@ func (f *scaffoldFlags) carryOut(cmd *cobra.Command, plan *scaffold.Plan, work a
 		return false, plan.Diff(cmd.OutOrStdout(), diffColors(cmd.OutOrStdout()))
 	}
 	if changed := plan.Conflicts(); len(changed) > 0 && !f.force {
-		return false, fmt.Errorf("these files exist with another content, and nothing was written:\n  %s\nLook at the differences with --dry-run. Then move the files away, or overwrite them with --force", strings.Join(changed, "\n  "))
+		return false, fmt.Errorf("these files exist with another content, and nothing was written:\n  %s\nLook at the differences with --dry-run. Then move the files away, or overwrite them with --force%s", strings.Join(changed, "\n  "), f.instead)
 	}
 	if len(plan.Changes) == 0 {
 		fmt.Fprintln(out, "Nothing to do: all of it is there.")

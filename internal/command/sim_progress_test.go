@@ -18,6 +18,14 @@ func TestTableOfSimulations(t *testing.T) {
 		{"none was run", "", "no simulation was run: does a test of these packages call sim.Run?\n"},
 		{failed, "", "no simulation was run: go test failed before one had begun, and says why above\n"},
 		{
+			failed, `{"Test":"TestA","Done":9,"Summary":"9 plans"}` + "\n",
+			`
+simulation   plans  findings  time
+TestA            9         0  0s
+go test failed, although no simulation has findings: another test of these packages failed, see above; --run leaves it out
+`,
+		},
+		{
 			"one has ended, and one was stopped",
 			`{"Test":"TestA","Done":3,"Total":9}` + "\n" + `{"Test":"TestA","Done":9,"Total":9,"Bad":1,"Summary":"9 plans\nleft out","Elapsed":1200000000}` + "\n" +
 				`{"Test":"TestLong","Done":2,"Total":7}` + "\n" + `{"Test":"TestLong","Done":4,"Total":7}` + "\n" + `{"Test":"TestLong","Found":"a leak"}` + "\n" + `{"Test":"TestLong","Do`,
