@@ -257,10 +257,13 @@ func (r *Report) print(t testing.TB) {
 	if s.Stopped == report.TimeLimit || s.Stopped == report.Interrupted {
 		t.Errorf("%s", s.Incomplete())
 	}
-	if len(r.Plans) == 0 {
-		return
-	}
 	text := s.Summary()
+	switch {
+	case len(r.Plans) == 0 && len(s.Findings) == 0:
+		return
+	case len(r.Plans) == 0:
+		text += "\n  no fault was tried: the run without faults has to pass first"
+	}
 	elapsed := time.Duration(s.Seconds * float64(time.Second)).Round(time.Millisecond)
 	t.Logf("%s; %s", text, elapsed)
 	reportProgress(message{Test: t.Name(), Done: s.Plans.Run, Total: s.Plans.Total, Bad: len(s.Worst()), Summary: text, Elapsed: elapsed})

@@ -98,12 +98,12 @@ func TestPrint(t *testing.T) {
 		t.Errorf("got %+v, %v", m, err)
 	}
 
-	// A workload that fails without a fault has run no plans, and there is nothing to sum up.
+	// A workload that fails without a fault has run no plans: the summary says why.
 	p = &printed{}
 	alone := &Report{simulation: report.Simulation{}}
 	alone.simulation.Fill(outcomes[1:2])
 	alone.print(p)
-	if len(p.errors) != 1 || len(p.logs) != 0 {
+	if len(p.errors) != 1 || len(p.logs) != 1 || !strings.Contains(p.logs[0], "\n  no fault was tried: the run without faults has to pass first") {
 		t.Errorf("got %q and %q", p.errors, p.logs)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // checkOptions are the flags of `ctrlkit check`.
 type checkOptions struct {
-	format  string
+	output  *choice
 	explain string
 	strict  bool
 }
@@ -37,7 +37,7 @@ and a hint.
 Exit codes: 0 no errors (with --strict: no warnings either), 1 errors, 2 wrong usage.`,
 		Example: `  ctrlkit check ./...               # all documents below this directory
   ctrlkit check --strict            # warnings are errors
-  ctrlkit check --format json .     # for an editor
+  ctrlkit check -o json .           # for an editor
   ctrlkit check --explain CK0103    # explain a code`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("explain") {
@@ -49,19 +49,14 @@ Exit codes: 0 no errors (with --strict: no warnings either), 1 errors, 2 wrong u
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&options.explain, "explain", "", "explain a `code`, or all codes, and check nothing")
-	flags.StringVar(&options.format, "format", "text", "output `format`: text or json")
+	options.output = outputFlag(cmd, "text", "json")
+	options.output.alsoAs(cmd, "format")
 	flags.BoolVar(&options.strict, "strict", false, "treat warnings as errors")
 	flags.Lookup("explain").NoOptDefVal = "all"
-	if err := cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // only for a flag that does not exist
-	}
 	return cmd
 }
 
 func runCheck(cmd *cobra.Command, args []string, options checkOptions, loader check.Loader) error {
-	if options.format != "text" && options.format != "json" {
-		return usageError(fmt.Errorf("unknown format %q: use text or json", options.format))
-	}
 	if len(args) == 0 {
 		args = []string{"."}
 	}
@@ -73,7 +68,7 @@ func runCheck(cmd *cobra.Command, args []string, options checkOptions, loader ch
 	if err != nil {
 		return problemError(err)
 	}
-	if options.format == "json" {
+	if options.output.value == "json" {
 		err = diag.PrintJSON(cmd.OutOrStdout(), list)
 	} else {
 		err = printDiagnostics(cmd, list, sources)

@@ -85,7 +85,7 @@ func (f *createFlags) run(cmd *cobra.Command) error {
 // names completes the names of the kind: by questions, and by what the project has.
 func (f *createFlags) names(cmd *cobra.Command, p *scaffold.Project) error {
 	ask := f.asker(cmd)
-	ask.question(&f.api.Kind, "kind", "Kind", "")
+	ask.question(&f.api.Kind, "kind", "Kind", "", func() error { return f.api.CheckKind() })
 	var groups []string
 	for _, r := range p.Own() {
 		if !slices.Contains(groups, r.Group) {
@@ -98,14 +98,15 @@ func (f *createFlags) names(cmd *cobra.Command, p *scaffold.Project) error {
 	case len(groups) > 1 && f.api.Group == "" && !ask.interactive:
 		return &exitError{exitUsage, fmt.Errorf("--group is missing: the project has the groups %s", strings.Join(groups, ", "))}
 	}
-	ask.question(&f.api.Group, "group", "Group, without the domain", groups[len(groups)-1])
-	version := "v1"
-	for _, r := range p.Own() {
-		if r.Group == f.api.Group {
-			version = r.Version
+	version := func() string { // that of the group
+		version := "v1"
+		for _, r := range p.Own() {
+			if r.Group == f.api.Group {
+				version = r.Version
+			}
 		}
+		return version
 	}
-	ask.question(&f.api.Version, "version", "Version", version)
-	ask.question((*string)(&f.api.Children), "children", "Children of each object: deployment, configmap or none", string(scaffold.ChildrenDeployment))
+	f.questions(ask, p.Domain, groups[len(groups)-1], version)
 	return ask.err
 }

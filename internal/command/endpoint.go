@@ -70,6 +70,10 @@ func (f *operatorFlags) cluster(namespace string) (*rest.Config, string, error) 
 	overrides.Context.Namespace = namespace
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) { // the words of client-go are about a variable that hardly anybody has
+		return nil, "", fmt.Errorf("finding a cluster: there is no kubeconfig in %s: set KUBECONFIG, or --kubeconfig, to a file with one",
+			strings.Join(rules.GetLoadingPrecedence(), ", "))
+	}
 	if err != nil {
 		return nil, "", fmt.Errorf("finding a cluster: %w", err)
 	}

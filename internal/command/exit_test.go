@@ -6,7 +6,11 @@ package command
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 
 	"github.com/ctrlkit/ctrlkit/internal/run"
 )
@@ -33,4 +37,23 @@ func TestExitCodesOfRun(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %d", test.name, got, test.want)
 		}
 	}
+}
+
+// Help fits into a terminal: its sentences and flags do, and tables and commands to paste nearly.
+func TestHelpIsNarrow(t *testing.T) {
+	walk(New(), func(cmd *cobra.Command) {
+		stdout, _, err := execute(t, "", append(strings.Fields(cmd.CommandPath())[1:], "--help")...)
+		if err != nil {
+			t.Errorf("%s: %v", cmd.CommandPath(), err)
+		}
+		for line := range strings.SplitSeq(stdout, "\n") {
+			limit := helpWidth
+			if strings.HasPrefix(line, "  ") && !strings.Contains(line, " --") {
+				limit = 122
+			}
+			if n := utf8.RuneCountInString(line); n > limit && !strings.HasPrefix(line, "  ctrlkit ") || n > 122 {
+				t.Errorf("%s: %d characters, more than %d: %s", cmd.CommandPath(), n, limit, line)
+			}
+		}
+	})
 }

@@ -28,7 +28,8 @@ import (
 // explainFlags are the flags of "ctrlkit explain".
 type explainFlags struct {
 	operatorFlags
-	namespace, output string
+	namespace string
+	output    *choice
 }
 
 func newExplainCommand() *cobra.Command {
@@ -50,18 +51,21 @@ read, 2 wrong usage.`,
 		Example: `  ctrlkit explain cronjob.batch.ctrlkit.dev/hello
   ctrlkit explain database/db -n shop
   kubectl port-forward -n shop-system deploy/operator 8443 &
-  ctrlkit explain database/db --endpoint https://localhost:8443 --insecure --token "$(kubectl create token -n shop-system explainer)"
+  TOKEN=$(kubectl create token -n shop-system explainer)
+  ctrlkit explain database/db --endpoint https://localhost:8443 --insecure --token "$TOKEN"
   ctrlkit explain database/db -o json | jq '.report.controllers[].steps'`,
 		Args: cobra.MatchAll(cobra.RangeArgs(1, 2), func(_ *cobra.Command, args []string) error {
 			_, _, err := kindAndName(args)
 			return err
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
+
+		ValidArgsFunction: flags.complete,
 	}
 	set := cmd.Flags()
 	flags.register(set)
 	set.StringVarP(&flags.namespace, "namespace", "n", "", "the `NAMESPACE` of the object (default that of the context)")
-	set.StringVarP(&flags.output, "output", "o", "text", "text or json")
+	flags.output = outputFlag(cmd, "text", "json")
 	return cmd
 }
 
@@ -79,9 +83,6 @@ func kindAndName(args []string) (kind, name string, err error) {
 }
 
 func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
-	if f.output != "text" && f.output != "json" {
-		return &exitError{exitUsage, fmt.Errorf("--output %q: it is text or json", f.output)}
-	}
 	kind, name, err := kindAndName(args)
 	if err != nil {
 		return err
@@ -97,7 +98,7 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if f.output == "json" {
+	if f.output.value == "json" {
 		err = writeJSON(cmd.OutOrStdout(), x)
 	} else {
 		err = x.Write(cmd.OutOrStdout())

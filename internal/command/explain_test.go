@@ -283,3 +283,23 @@ func TestExplainEndsWithItsContext(t *testing.T) {
 		t.Errorf("error %v, want that it was interrupted", err)
 	}
 }
+
+// A shell completes custom kinds with their groups, and the names of objects.
+func TestExplainCompletes(t *testing.T) {
+	rings.Test(t, "starts a server")
+	d := newDemo(t)
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{""}, "\nrwexternal.demo.ctrlkit.dev\n"}, {[]string{""}, "\ndeployment\n"},
+		{[]string{"rwexternal/"}, "rwexternal/divide\nrwexternal/waits\n:4\n"},
+		{[]string{"rwexternal.demo.ctrlkit.dev", ""}, "divide\nwaits\n:4\n"},
+		{[]string{"nothing/"}, ":4\n"}, {[]string{"rwexternal", "waits", ""}, ":4\n"},
+	} {
+		args := append([]string{"__complete", "explain", "--kubeconfig", d.kubeconfig}, tt.args...)
+		if stdout, _, err := execute(t, "", args...); err != nil || !strings.Contains(stdout, tt.want) || strings.Contains(tt.want, ":") && stdout != tt.want {
+			t.Errorf("%q: got %s, %v, want %s", tt.args, stdout, err, tt.want)
+		}
+	}
+}

@@ -99,21 +99,23 @@ func (f *initFlags) project(cmd *cobra.Command, dir string) (*scaffold.Project, 
 		return nil, err
 	}
 	if there != nil {
+		f.instead = fmt.Sprintf("\n%s is a project already. To add a kind to it, use ctrlkit create api in it instead", dir)
 		return there, f.again(there)
 	}
 	f.name = fallback(f.name, label(filepath.Base(abs)))
 	short := strings.TrimSuffix(f.name, "-operator")
-	ask.question(&f.api.Kind, "kind", "Kind", scaffold.CamelCase(short))
-	ask.question(&f.domain, "domain", "Domain of the API group", "example.com")
-	ask.question(&f.api.Group, "group", "Group, without the domain", short)
-	ask.question(&f.api.Version, "version", "Version", "v1")
-	ask.question((*string)(&f.api.Children), "children", "Children of each object: deployment, configmap or none", string(scaffold.ChildrenDeployment))
+	p := &scaffold.Project{Dir: dir, Name: f.name}
+	checkDomain := func() error { p.Domain = f.domain; return p.CheckDomain() }
+	ask.question(&f.api.Kind, "kind", "Kind", scaffold.CamelCase(short), func() error { return f.api.CheckKind() })
+	ask.question(&f.domain, "domain", "Domain of the API group", "example.com", checkDomain)
+	f.questions(ask, f.domain, short, func() string { return "v1" })
 	module, err := scaffold.ModulePath(dir)
 	if err != nil {
 		return nil, err
 	}
-	ask.question(&f.repo, "repo", "Go module", fallback(module, f.domain+"/"+f.name))
-	return &scaffold.Project{Dir: dir, Name: f.name, Domain: f.domain, Repo: f.repo}, ask.err
+	ask.question(&f.repo, "repo", "Go module", fallback(module, f.domain+"/"+f.name), func() error { p.Repo = f.repo; return p.CheckRepo() })
+	p.Domain, p.Repo = f.domain, f.repo
+	return p, ask.err
 }
 
 // existingProject returns the project in a directory, nil if there is none.

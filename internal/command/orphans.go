@@ -18,7 +18,7 @@ import (
 // orphansFlags are the flags of "ctrlkit orphans".
 type orphansFlags struct {
 	operatorFlags
-	output string
+	output *choice
 }
 
 // orphansWait is the longest wait for an answer: the operator gives its audits up before that.
@@ -41,20 +41,18 @@ audit a system, 2 wrong usage, 3 something is orphaned, and listed.`,
 		Example: `  ctrlkit orphans
   ctrlkit orphans --endpoint http://localhost:9090
   kubectl port-forward -n shop-system deploy/operator 8443 &
-  ctrlkit orphans --endpoint https://localhost:8443 --insecure --token "$(kubectl create token -n shop-system explainer)"
+  TOKEN=$(kubectl create token -n shop-system explainer)
+  ctrlkit orphans --endpoint https://localhost:8443 --insecure --token "$TOKEN"
   ctrlkit orphans -o json | jq -r '.systems[].orphans[]?.id'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
 	flags.register(cmd.Flags())
-	cmd.Flags().StringVarP(&flags.output, "output", "o", "text", "text or json")
+	flags.output = outputFlag(cmd, "text", "json")
 	return cmd
 }
 
 func (f *orphansFlags) run(cmd *cobra.Command) error {
-	if f.output != "text" && f.output != "json" {
-		return &exitError{exitUsage, fmt.Errorf("--output %q: it is text or json", f.output)}
-	}
 	if err := f.checkEndpoint(cmd.Flags().Changed("endpoint")); err != nil {
 		return &exitError{exitUsage, err}
 	}
@@ -65,7 +63,7 @@ func (f *orphansFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if f.output == "json" {
+	if f.output.value == "json" {
 		err = writeJSON(cmd.OutOrStdout(), report)
 	} else if report.Found() > 0 || report.Err() == nil {
 		err = report.Write(cmd.OutOrStdout())

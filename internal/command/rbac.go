@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -25,7 +25,7 @@ import (
 // rbacOptions are the flags of ctrlkit rbac.
 type rbacOptions struct {
 	simulations   simOptions
-	output        string
+	output        *choice
 	check         []string
 	account       string
 	name          string
@@ -70,7 +70,7 @@ Exit codes: 0 no rule is missing (with --strict: nor unused), 1 otherwise, or no
 		},
 	}
 	set := cmd.Flags()
-	set.StringVarP(&o.output, "output", "o", "table", "print a `FORMAT`: table, yaml, markers or json")
+	o.output = outputFlag(cmd, "table", "yaml", "markers", "json")
 	set.StringArrayVar(&o.check, "check", nil, "compare with the roles and bindings in this `FILE` or directory, repeatable")
 	set.StringVar(&o.account, "service-account", "", "the `NAMESPACE/NAME` to check, if the bindings name several")
 	set.StringVar(&o.name, "name", "manager-role", "the `NAME` of the role that -o yaml prints")
@@ -78,23 +78,19 @@ Exit codes: 0 no rule is missing (with --strict: nor unused), 1 otherwise, or no
 	set.BoolVar(&o.withoutFaults, "without-faults", false, "use the runs without faults alone: faster, and without what is needed after a fault")
 	set.StringVar(&o.simulations.run, "run", "", "run only the tests whose names match this regular `EXPRESSION`")
 	set.DurationVar(&o.simulations.timeout, "timeout", 30*time.Minute, "end each package's simulations before this `TIME` is over")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "yaml", "markers", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.MarkFlagFilename("check", "yaml", "yml", "json")
 	return cmd
 }
 
 // validate checks the flags, and reads the roles that they name, before anything is compiled.
 func (o rbacOptions) validate() error {
-	if !slices.Contains([]string{"table", "yaml", "markers", "json"}, o.output) {
-		return fmt.Errorf("--output %s: want table, yaml, markers or json", o.output)
-	}
 	switch {
 	case len(o.check) == 0 && o.strict:
 		return errors.New("--strict needs --check: there is nothing to compare")
 	case len(o.check) == 0 && o.account != "":
 		return errors.New("--service-account needs --check: it says whose roles are compared")
-	case len(o.check) > 0 && (o.output == "yaml" || o.output == "markers"):
-		return fmt.Errorf("--check prints a comparison, not %s: want -o table or -o json", o.output)
+	case len(o.check) > 0 && (o.output.value == "yaml" || o.output.value == "markers"):
+		return fmt.Errorf("--check prints a comparison, not %s: want -o table or -o json", o.output.value)
 	case len(o.check) == 0:
 		return nil
 	}
@@ -106,13 +102,28 @@ func (o rbacOptions) validate() error {
 func (o rbacOptions) roles() (*rbac.Policy, user.Info, error) {
 	policy, err := rbac.Read(o.check...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--check: %w", err)
+		return nil, nil, fmt.Errorf("--check: %w%s", err, o.kustomized())
 	}
 	who, err := policy.Account(o.account)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--service-account: %w", err)
+		return nil, nil, fmt.Errorf("--service-account: %w%s", err, o.kustomized())
 	}
 	return policy, who, nil
+}
+
+// kustomized returns what to do about roles and bindings that do not fit together, if kustomize gives
+// them their names and namespaces later.
+func (o rbacOptions) kustomized() string {
+	for _, name := range o.check {
+		if info, err := os.Stat(name); err == nil && !info.IsDir() {
+			name = filepath.Dir(name)
+		}
+		if _, err := os.Stat(filepath.Join(name, "kustomization.yaml")); err == nil {
+			return fmt.Sprintf("\n%s is completed by kustomize, which may set names and namespaces: check what it prints, with\n"+
+				"  kubectl kustomize %s >roles.yaml && ctrlkit rbac --check roles.yaml", name, filepath.Join(filepath.Dir(name), "default"))
+		}
+	}
+	return ""
 }
 
 func (o rbacOptions) execute(cmd *cobra.Command, packages []string) error {
@@ -127,7 +138,7 @@ func (o rbacOptions) execute(cmd *cobra.Command, packages []string) error {
 func (o rbacOptions) report(cmd *cobra.Command, needs []permission.Need) error {
 	out := &rbacPrinter{w: cmd.OutOrStdout(), color: isTerminal(cmd.OutOrStdout()) && os.Getenv("NO_COLOR") == ""}
 	if len(o.check) == 0 {
-		out.needs(o.output, o.name, needs)
+		out.needs(o.output.value, o.name, needs)
 		return out.err
 	}
 	policy, who, err := o.roles()
@@ -139,7 +150,7 @@ func (o rbacOptions) report(cmd *cobra.Command, needs []permission.Need) error {
 	if err != nil {
 		return problemError(err)
 	}
-	if o.output == "json" {
+	if o.output.value == "json" {
 		out.json(map[string]any{"needs": needs, "comparison": c})
 	} else {
 		out.comparison(c, requesting)

@@ -104,6 +104,14 @@ func (p *rbacPrinter) comparison(c rbac.Comparison, requesting []markers.Marker)
 			p.printf("         asked by %s\n", strings.Join(m.By, ", "))
 		}
 	}
+	if len(c.Missing) > 1 {
+		var needs []permission.Need
+		for _, m := range c.Missing {
+			needs = append(needs, m.Need)
+		}
+		text := strings.TrimSpace(permission.Markers(permission.Rules(permission.WithReads(needs))))
+		p.printf("what is missing, in as few markers as possible; -o markers prints all that the operator needs:\n%s\n", indent(text))
+	}
 	for _, g := range c.Unused {
 		p.printf("%s   %s\n", p.paint(yellow, "unused"), g)
 		for _, m := range requesting {

@@ -53,24 +53,24 @@ func TestRBACOfAnyOperator(t *testing.T) {
 	if err := errors.Join(err, json.Unmarshal([]byte(printed), &d)); err != nil {
 		t.Fatal(err)
 	}
-	table, _ := reported(t, rbacOptions{output: "table"}, d.Needs)
+	table, _ := reported(t, rbacOptions{output: &choice{value: "table"}}, d.Needs)
 	wantMatches(t, table, `(?m)^RESOURCE +VERBS +ASKED BY$`, `(?m)^deployments\.apps +watch +the cache\n +create +sim/testdata/guide/controller\.go:\d+$`)
 
-	role, _ := reported(t, rbacOptions{output: "yaml", name: "guide"}, d.Needs)
+	role, _ := reported(t, rbacOptions{output: &choice{value: "yaml"}, name: "guide"}, d.Needs)
 	complete := writeDocument(t, "config/rbac/role.yaml", role)
-	if text, code := reported(t, rbacOptions{output: "table", check: []string{complete}, strict: true}, d.Needs); code != 0 {
+	if text, code := reported(t, rbacOptions{output: &choice{value: "table"}, check: []string{complete}, strict: true}, d.Needs); code != 0 {
 		t.Errorf("the role that was printed does not fit:\n%s", text)
 	}
 
 	// One verb less, and a rule more that a marker requests.
 	other := strings.Replace(role, "  - create\n", "", 1) + "- {apiGroups: [batch], resources: [jobs], verbs: [delete]}\n"
 	marker := "package op\n\n// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=delete\n"
-	for name, text := range map[string]string{complete: other, filepath.Join(complete, "../../../op.go"): marker} {
+	for name, text := range map[string]string{complete: other, filepath.Join(complete, "../../../go.mod"): "module op\n", filepath.Join(complete, "../../../op.go"): marker} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	text, code := reported(t, rbacOptions{output: "table", check: []string{complete}}, d.Needs)
+	text, code := reported(t, rbacOptions{output: &choice{value: "table"}, check: []string{complete}}, d.Needs)
 	wantMatches(t, text,
 		`missing  no rule allows \S+ to create deployments.apps in namespace default`, `\n +or the marker: // \+kubebuilder:rbac:groups=apps,resources=deployments,verbs=create\n`,
 		`asked by sim/testdata/guide/controller\.go:\d+`, `unused   \S*role\.yaml:\d+: \{apiGroups: \[batch\], resources: \[jobs\], verbs: \[delete\]\}`,
@@ -78,8 +78,24 @@ func TestRBACOfAnyOperator(t *testing.T) {
 	if code != exitFound {
 		t.Errorf("the exit code is %d, want %d", code, exitFound)
 	}
-	printed, code = reported(t, rbacOptions{output: "json", check: []string{complete}}, d.Needs)
+	printed, code = reported(t, rbacOptions{output: &choice{value: "json"}, check: []string{complete}}, d.Needs)
 	if err := json.Unmarshal([]byte(printed), &d); err != nil || len(d.Needs) == 0 || len(d.Comparison.Missing) != 1 || len(d.Comparison.Unused) != 1 || code != exitFound {
 		t.Errorf("code %d, %d needs, %v, %v", code, len(d.Needs), d.Comparison, err)
+	}
+}
+
+// Markers to paste have all verbs of a resource. One alone needs no summary.
+func TestMissingRulesAsMarkers(t *testing.T) {
+	missed := func(verb string) rbac.Missed {
+		return rbac.Missed{Need: permission.Need{Group: "apps", Resource: "deployments", Verb: verb}, Text: "no rule allows it to " + verb}
+	}
+	const summary = "\nwhat is missing, in as few markers as possible; -o markers prints all that the operator needs:\n" +
+		"  // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=create;patch\n"
+	for want, list := range map[int][]rbac.Missed{0: {missed("create")}, 1: {missed("create"), missed("patch")}} {
+		var out bytes.Buffer
+		(&rbacPrinter{w: &out}).comparison(rbac.Comparison{Missing: list}, nil)
+		if got := out.String(); strings.Count(got, summary) != want || strings.Count(got, "+kubebuilder") != want {
+			t.Errorf("%d missing: got\n%s", len(list), got)
+		}
 	}
 }

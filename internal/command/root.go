@@ -55,7 +55,11 @@ but Go.`,
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	started = new(bool)
-	walk(root, func(cmd *cobra.Command) { separateUsageErrors(cmd, started) })
+	walk(root, func(cmd *cobra.Command) {
+		separateUsageErrors(cmd, started)
+		cmd.Long = reflow(cmd.Long, helpWidth)
+	})
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ", fmt.Sprintf("Flags.FlagUsagesWrapped %d ", helpWidth)))
 	return root, started
 }
 
@@ -107,6 +111,39 @@ func separateUsageErrors(cmd *cobra.Command, started *bool) {
 			simpleWork(cmd, args)
 		}
 	}
+}
+
+// helpWidth is how wide help is, in characters.
+const helpWidth = 100
+
+// reflow breaks the lines of paragraphs anew. What is indented stays as it is.
+func reflow(text string, width int) string {
+	var b strings.Builder
+	column := 0 // of the paragraph, 0 outside of one
+	for _, line := range strings.Split(text, "\n") {
+		if line == "" || line[0] == ' ' {
+			if column > 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteString(line + "\n")
+			column = 0
+			continue
+		}
+		for _, word := range strings.Fields(line) {
+			switch {
+			case column == 0:
+			case column+1+len(word) > width:
+				b.WriteByte('\n')
+				column = 0
+			default:
+				b.WriteByte(' ')
+				column++
+			}
+			b.WriteString(word)
+			column += len(word)
+		}
+	}
+	return strings.TrimRight(b.String(), "\n")
 }
 
 // indent indents all lines of text by two spaces, like the examples in help.

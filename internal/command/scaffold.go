@@ -5,6 +5,7 @@ package command
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +29,7 @@ type scaffoldFlags struct {
 	yes     bool
 	replace string
 
+	instead  string // what to do if files are in the way
 	replaced string // the checkout that takes the place of a version without a flag
 }
 
@@ -65,6 +67,7 @@ func asUsage(err error) error {
 // An asker completes what no flag gives: in a terminal by questions, else by defaults.
 type asker struct {
 	interactive bool
+	ctx         context.Context // ends a question
 	in          *bufio.Reader
 	out         io.Writer
 	changed     func(flag string) bool
@@ -75,12 +78,13 @@ func (f *scaffoldFlags) asker(cmd *cobra.Command) *asker {
 	in, ok := cmd.InOrStdin().(*os.File)
 	return &asker{
 		interactive: !f.yes && ok && term.IsTerminal(int(in.Fd())) && isTerminal(cmd.OutOrStdout()),
-		in:          bufio.NewReader(cmd.InOrStdin()), out: cmd.OutOrStdout(), changed: cmd.Flags().Changed,
+		ctx:         cmd.Context(), in: bufio.NewReader(cmd.InOrStdin()), out: cmd.OutOrStdout(), changed: cmd.Flags().Changed,
 	}
 }
 
-// question sets a value that its flag has not set.
-func (a *asker) question(value *string, flag, text, byDefault string) {
+// question sets a value that its flag has not set. In a terminal it asks until check, which may be
+// nil, accepts the answer.
+func (a *asker) question(value *string, flag, text, byDefault string, check func() error) {
 	if a.changed(flag) || a.err != nil {
 		return
 	}
@@ -91,13 +95,49 @@ func (a *asker) question(value *string, flag, text, byDefault string) {
 	if byDefault != "" {
 		text += " [" + byDefault + "]"
 	}
-	fmt.Fprintf(a.out, "%s (--%s): ", text, flag)
-	answer, err := a.in.ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		a.err = fmt.Errorf("reading the answer for --%s: %w", flag, err)
+	for a.err == nil {
+		fmt.Fprintf(a.out, "%s (--%s): ", text, flag)
+		answer, err := a.line()
+		if *value = fallback(strings.TrimSpace(answer), byDefault); err != nil {
+			if a.err = fmt.Errorf("reading the answer for --%s: %w", flag, err); errors.Is(err, io.EOF) {
+				a.err = nil // the rest is by default
+			}
+			return
+		}
+		if check == nil {
+			return
+		}
+		if err = check(); err == nil {
+			return
+		}
+		fmt.Fprintf(a.out, "  %v\n", err)
 	}
-	if answer = strings.TrimSpace(answer); answer != "" {
-		*value = answer
+}
+
+// questions asks for what names an API besides its kind. version is the default for the group.
+func (f *scaffoldFlags) questions(a *asker, domain, group string, version func() string) {
+	a.question(&f.api.Group, "group", "Group, without the domain", group, func() error { return f.api.CheckGroup(domain) })
+	a.question(&f.api.Version, "version", "Version", version(), func() error { return f.api.CheckVersion() })
+	a.question((*string)(&f.api.Children), "children", "Children of each object: deployment, configmap or none", string(scaffold.ChildrenDeployment), func() error { return f.api.CheckChildren() })
+}
+
+// line reads a line, until the context ends.
+func (a *asker) line() (string, error) {
+	type read struct {
+		text string
+		err  error
+	}
+	done := make(chan read, 1)
+	go func() { // a terminal can't be read with a context; after an interrupt the process ends
+		text, err := a.in.ReadString('\n')
+		done <- read{text, err}
+	}()
+	select {
+	case r := <-done:
+		return r.text, r.err
+	case <-a.ctx.Done():
+		fmt.Fprintln(a.out)
+		return "", context.Cause(a.ctx)
 	}
 }
 
@@ -170,6 +210,9 @@ func (f *scaffoldFlags) documentDir(p *scaffold.Project) string {
 // carryOut shows or writes a plan, and does what follows. It reports whether anything was written.
 func (f *scaffoldFlags) carryOut(cmd *cobra.Command, plan *scaffold.Plan, work afterwards) (bool, error) {
 	out := cmd.ErrOrStderr()
+	if plan.Upgrade != "" {
+		defer fmt.Fprintln(out, plan.Upgrade) // after what go mod tidy prints
+	}
 	if f.dryRun {
 		for _, note := range plan.Notes {
 			fmt.Fprintln(out, note)
@@ -180,7 +223,7 @@ func (f *scaffoldFlags) carryOut(cmd *cobra.Command, plan *scaffold.Plan, work a
 		return false, plan.Diff(cmd.OutOrStdout(), diffColors(cmd.OutOrStdout()))
 	}
 	if changed := plan.Conflicts(); len(changed) > 0 && !f.force {
-		return false, fmt.Errorf("these files exist with another content, and nothing was written:\n  %s\nLook at the differences with --dry-run. Then move the files away, or overwrite them with --force", strings.Join(changed, "\n  "))
+		return false, fmt.Errorf("these files exist with another content, and nothing was written:\n  %s\nLook at the differences with --dry-run. Then move the files away, or overwrite them with --force%s", strings.Join(changed, "\n  "), f.instead)
 	}
 	if len(plan.Changes) == 0 {
 		fmt.Fprintln(out, "Nothing to do: all of it is there.")

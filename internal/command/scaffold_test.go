@@ -5,9 +5,13 @@ package command
 
 import (
 	"bufio"
+	"context"
+	"io"
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/ctrlkit/ctrlkit/internal/scaffold"
 )
@@ -45,18 +49,38 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
-// In a terminal there is a question for what no flag gives. An empty answer takes the default.
+// In a terminal there is a question for what no flag gives, again if the answer is wrong. An empty
+// answer takes the default, and so does the end of the input.
 func TestQuestions(t *testing.T) {
 	var out strings.Builder
-	ask := &asker{interactive: true, in: bufio.NewReader(strings.NewReader("Page\n\n")), out: &out, changed: func(flag string) bool { return flag == "group" }}
-	kind, version, group := "", "", "web"
-	ask.question(&kind, "kind", "Kind", "Guestbook")
-	ask.question(&group, "group", "Group", "other")
-	ask.question(&version, "version", "Version", "v1")
-	if kind != "Page" || version != "v1" || group != "web" || ask.err != nil {
-		t.Errorf("got %s, %s, %s, %v", kind, version, group, ask.err)
+	ask := &asker{
+		interactive: true, ctx: t.Context(), out: &out, changed: func(flag string) bool { return flag == "group" },
+		in: bufio.NewReader(strings.NewReader("bad kind\nPage\n\n")),
 	}
-	if want := "Kind [Guestbook] (--kind): Version [v1] (--version): "; out.String() != want {
-		t.Errorf("asked %q, want %q", out.String(), want)
+	f := &scaffoldFlags{api: scaffold.API{Group: "web"}}
+	ask.question(&f.api.Kind, "kind", "Kind", "Guestbook", func() error { return f.api.CheckKind() })
+	f.questions(ask, "example.com", "other", func() string { return "v1" })
+	if got, want := f.api, (scaffold.API{Group: "web", Version: "v1", Kind: "Page", Children: "deployment"}); got != want || ask.err != nil {
+		t.Errorf("got %+v, %v, want %+v", got, ask.err, want)
+	}
+	want := "Kind [Guestbook] (--kind):   --kind \"bad kind\": want CamelCase, such as BadKind\nKind [Guestbook] (--kind): Version [v1] (--version): " +
+		"Children of each object: deployment, configmap or none [deployment] (--children): "
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// An interrupt ends a question, although nothing is typed.
+func TestInterruptedQuestion(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errInterrupted)
+	typed, out := io.Pipe()
+	defer out.Close() //nolint:errcheck // nothing is written
+	ask := &asker{interactive: true, ctx: ctx, in: bufio.NewReader(typed), out: io.Discard, changed: func(string) bool { return false }}
+	kind, version := "", ""
+	ask.question(&kind, "kind", "Kind", "Page", nil)
+	ask.question(&version, "version", "Version", "v1", nil)
+	if exitCode(ask.err) != exitInterrupted || version != "" {
+		t.Errorf("got %v and the version %q, want the end", ask.err, version)
 	}
 }

@@ -23,6 +23,7 @@ import (
 // simOptions are the flags of ctrlkit sim.
 type simOptions struct {
 	run, plan, shard string
+	output           *choice
 	json, html       string
 	timeout          time.Duration
 	verbose          bool
@@ -47,7 +48,7 @@ Exit codes: 0 no findings, 1 findings or plans that were not run, 2 wrong usage,
   ctrlkit sim ./internal/controller --run TestBackup      one of them
   ctrlkit sim ./internal/controller --run TestBackup --plan 'crash after write 3'   one plan, with its trace
   ctrlkit sim ./... --html report.html                    with a page to read and to attach to a CI job
-  ctrlkit sim ./... --shard 2/4 --json shard-2.json       a quarter of the plans, on the second of four machines
+  ctrlkit sim ./... --shard 2/4 -o json >shard-2.json     a quarter of the plans, on the second of four machines
   ctrlkit sim report shard-*.json --html report.html      what all machines have found`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, packages []string) error {
@@ -63,7 +64,9 @@ Exit codes: 0 no findings, 1 findings or plans that were not run, 2 wrong usage,
 	cmd.Flags().StringVar(&o.run, "run", "", "run only the tests whose names match this regular `expression`")
 	cmd.Flags().StringVar(&o.plan, "plan", "", "run only this `plan`, and print its trace")
 	cmd.Flags().StringVar(&o.shard, "shard", "", "run only a part of the plans: the `i/n`-th, such as 2/4")
-	cmd.Flags().StringVar(&o.json, "json", "", "write what was found to this `file`, as JSON")
+	o.output = outputFlag(cmd, "text", "json")
+	cmd.Flags().StringVar(&o.json, "json", "", "")
+	_ = cmd.Flags().MarkHidden("json")
 	cmd.Flags().StringVar(&o.html, "html", "", "write what was found to this `file`, as a page of HTML")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print the output of go test -v")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Minute, "end each package's simulations, with their report, before this `time` is over")
@@ -96,14 +99,18 @@ func runSimulations(cmd *cobra.Command, packages []string, o simOptions) error {
 		return fmt.Errorf("creating a directory for the reports: %w", err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // it is in the temporary directory
-	ended, testErr, err := o.test(cmd, packages, dir, cmd.OutOrStdout(), cmd.ErrOrStderr())
+	text := cmd.OutOrStdout()
+	if o.output.value == "json" {
+		text = cmd.ErrOrStderr() // for people
+	}
+	ended, testErr, err := o.test(cmd, packages, dir, text, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
 	if o.plan == "" {
-		table(cmd.OutOrStdout(), ended)
+		table(text, ended, testErr != nil)
 	}
-	if err := o.write(dir); err != nil {
+	if err := o.write(dir, cmd.OutOrStdout()); err != nil {
 		return problemError(err)
 	}
 	var exit *exec.ExitError
@@ -153,12 +160,15 @@ func (o simOptions) arguments(packages []string) []string {
 	return args
 }
 
-// write merges the reports of the packages into the files that the flags name.
-func (o simOptions) write(dir string) error {
-	if o.json == "" && o.html == "" {
+// write merges the reports of the packages into the files that the flags name, and to out as JSON.
+func (o simOptions) write(dir string, out io.Writer) error {
+	if o.json == "" && o.html == "" && o.output.value != "json" {
 		return nil
 	}
 	d, err := readReports(dir)
+	if err == nil && o.output.value == "json" {
+		err = d.Write(out)
+	}
 	if err != nil {
 		return err
 	}

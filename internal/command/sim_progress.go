@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -109,9 +110,14 @@ func update(all []progress, p progress) []progress {
 	return append(all, p)
 }
 
-// table prints the results of the simulations, and how far those came that did not end.
-func table(w io.Writer, all []progress) {
-	if len(all) == 0 {
+// table prints the results of the simulations, and how far those came that did not end. failed says
+// that go test has failed.
+func table(w io.Writer, all []progress, failed bool) {
+	switch {
+	case len(all) == 0 && failed:
+		fmt.Fprintln(w, "no simulation was run: go test failed before one had begun, and says why above")
+		return
+	case len(all) == 0:
 		fmt.Fprintln(w, "no simulation was run: does a test of these packages call sim.Run?")
 		return
 	}
@@ -129,5 +135,8 @@ func table(w io.Writer, all []progress) {
 		for _, line := range strings.Split(p.Summary, "\n")[1:] {
 			fmt.Fprintf(w, "%s%s\n", strings.Repeat(" ", width), line)
 		}
+	}
+	if failed && !slices.ContainsFunc(all, func(p progress) bool { return p.Bad > 0 || p.Summary == "" || p.Done < p.Total }) {
+		fmt.Fprintln(w, "go test failed, although no simulation has findings: another test of these packages failed, see above; --run leaves it out")
 	}
 }

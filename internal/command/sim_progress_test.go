@@ -13,8 +13,18 @@ import (
 
 // A simulation that was stopped is not one that is missing.
 func TestTableOfSimulations(t *testing.T) {
+	const failed = "go test has failed"
 	for _, tt := range []struct{ name, file, want string }{
 		{"none was run", "", "no simulation was run: does a test of these packages call sim.Run?\n"},
+		{failed, "", "no simulation was run: go test failed before one had begun, and says why above\n"},
+		{
+			failed, `{"Test":"TestA","Done":9,"Summary":"9 plans"}` + "\n",
+			`
+simulation   plans  findings  time
+TestA            9         0  0s
+go test failed, although no simulation has findings: another test of these packages failed, see above; --run leaves it out
+`,
+		},
 		{
 			"one has ended, and one was stopped",
 			`{"Test":"TestA","Done":3,"Total":9}` + "\n" + `{"Test":"TestA","Done":9,"Total":9,"Bad":1,"Summary":"9 plans\nleft out","Elapsed":1200000000}` + "\n" +
@@ -44,7 +54,7 @@ TestA            9         0  0s
 			done, cancel := context.WithCancel(t.Context())
 			cancel()
 			var shown, got strings.Builder
-			table(&got, showProgress(done, newProgressWriter(&shown), file))
+			table(&got, showProgress(done, newProgressWriter(&shown), file), tt.name == failed)
 			if got.String() != tt.want {
 				t.Errorf("got\n%s\nwant\n%s", got.String(), tt.want)
 			}

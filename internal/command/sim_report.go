@@ -16,11 +16,12 @@ import (
 // newSimReportCommand returns the command that prints and merges reports.
 func newSimReportCommand() *cobra.Command {
 	var jsonFile, htmlFile string
+	var output *choice
 	full := simreport.DefaultFull
 	cmd := &cobra.Command{
 		Use:   "report [flags] FILE...",
 		Short: "Print what simulations have found, from their JSON files",
-		Long: `Report reads files that ctrlkit sim --json or go test -sim.json have written, and prints them as one report.
+		Long: `Report reads files that ctrlkit sim -o json or go test -sim.json have written, and prints them as one report.
 Shards of one simulation are merged: the report is the one that a single machine would have printed.
 
 Exit codes: 0 no findings, 1 findings, 2 wrong usage.`,
@@ -35,7 +36,12 @@ Exit codes: 0 no findings, 1 findings, 2 wrong usage.`,
 			if err := writeReports(d, jsonFile, htmlFile); err != nil {
 				return problemError(err)
 			}
-			if err := d.Text(cmd.OutOrStdout(), simreport.Style{Color: isTerminal(cmd.OutOrStdout()) && os.Getenv("NO_COLOR") == "", Full: full}); err != nil {
+			if output.value == "json" {
+				err = d.Write(cmd.OutOrStdout())
+			} else {
+				err = d.Text(cmd.OutOrStdout(), simreport.Style{Color: isTerminal(cmd.OutOrStdout()) && os.Getenv("NO_COLOR") == "", Full: full})
+			}
+			if err != nil {
 				return problemError(err)
 			}
 			if d.Bad() {
@@ -44,7 +50,9 @@ Exit codes: 0 no findings, 1 findings, 2 wrong usage.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&jsonFile, "json", "", "write the merged report to this `file`, as JSON")
+	output = outputFlag(cmd, "text", "json")
+	cmd.Flags().StringVar(&jsonFile, "json", "", "")
+	_ = cmd.Flags().MarkHidden("json")
 	cmd.Flags().StringVar(&htmlFile, "html", "", "write the merged report to this `file`, as a page of HTML")
 	cmd.Flags().IntVar(&full, "full", full, "print so many findings of each simulation in full, the worst ones")
 	return cmd

@@ -29,20 +29,20 @@ type versions struct {
 }
 
 func newVersionCommand() *cobra.Command {
-	var format string
+	var output *choice
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of ctrlkit, of Go and of Kubernetes",
 		Example: `  ctrlkit version
-  ctrlkit version --format json`,
+  ctrlkit version -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			info, _ := debug.ReadBuildInfo()
-			return printVersions(cmd.OutOrStdout(), versionsFrom(info), format)
+			return printVersions(cmd.OutOrStdout(), versionsFrom(info), output.value)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "output format: text or json")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	output = outputFlag(cmd, "text", "json")
+	output.alsoAs(cmd, "format")
 	return cmd
 }
 
@@ -88,20 +88,16 @@ func versionsFrom(info *debug.BuildInfo) versions {
 }
 
 func printVersions(w io.Writer, v versions, format string) error {
-	switch format {
-	case "json":
+	if format == "json" {
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(v)
-	case "text":
-		version := v.Version
-		if v.Commit != "" {
-			version += " (" + v.Commit + ")"
-		}
-		_, err := fmt.Fprintf(w, "ctrlkit             %s\nGo                  %s %s\nKubernetes library  %s\ncontroller-runtime  %s\ncontrol plane       %s\n",
-			version, v.Go, v.Platform, v.Kubernetes, v.ControllerRuntime, v.ControlPlane)
-		return err
-	default:
-		return &exitError{code: exitUsage, err: fmt.Errorf("--format %q: want text or json", format)}
 	}
+	version := v.Version
+	if v.Commit != "" {
+		version += " (" + v.Commit + ")"
+	}
+	_, err := fmt.Fprintf(w, "ctrlkit             %s\nGo                  %s %s\nKubernetes library  %s\ncontroller-runtime  %s\ncontrol plane       %s\n",
+		version, v.Go, v.Platform, v.Kubernetes, v.ControllerRuntime, v.ControlPlane)
+	return err
 }

@@ -47,13 +47,15 @@ there are findings. Editors and CI can run the same analyzers through "go vet" w
 		Example: `  ctrlkit vet ./...                                   all analyzers, all packages below this directory
   ctrlkit vet --only unwatched,shared ./...           two analyzers
   ctrlkit vet --skip clock --tests=false ./internal   all but one, and no test files
-  ctrlkit vet --json ./... | jq -r '.[].file'         for programs`,
+  ctrlkit vet -o json ./... | jq -r '.[].file'         for programs`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 	cmd.Flags().BoolVar(&o.tests, "tests", true, "also check test files")
 	cmd.Flags().StringSliceVar(&o.only, "only", nil, "run these `analyzers` only")
 	cmd.Flags().StringSliceVar(&o.skip, "skip", nil, "do not run these `analyzers`")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print the findings as a JSON array")
+	o.output = outputFlag(cmd, "text", "json")
+	cmd.Flags().BoolFunc("json", "", func(string) error { return o.output.Set("json") })
+	_ = cmd.Flags().MarkHidden("json")
 	for _, flag := range []string{"only", "skip"} {
 		if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(analyzerNames(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err) // the flag is there
@@ -63,8 +65,9 @@ there are findings. Editors and CI can run the same analyzers through "go vet" w
 }
 
 type vetOptions struct {
-	tests, json bool
-	only, skip  []string
+	tests      bool
+	output     *choice
+	only, skip []string
 }
 
 func (o *vetOptions) run(cmd *cobra.Command, patterns []string) error {
@@ -82,7 +85,7 @@ func (o *vetOptions) run(cmd *cobra.Command, patterns []string) error {
 	if err != nil {
 		return fmt.Errorf("loading packages: %w", err)
 	}
-	if err := loadErrors(loaded); err != nil {
+	if err := loadErrors(loaded, patterns); err != nil {
 		return err
 	}
 	graph, err := checker.Analyze(analyzers, loaded, nil)
@@ -103,7 +106,7 @@ func (o *vetOptions) run(cmd *cobra.Command, patterns []string) error {
 }
 
 func (o *vetOptions) print(w io.Writer, found []finding) error {
-	if o.json {
+	if o.output.value == "json" {
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
 		encoder.SetEscapeHTML(false)
@@ -159,18 +162,55 @@ func analyzerNames() []string {
 	return names
 }
 
-// loadErrors returns the errors that prevent the analysis of the packages.
-func loadErrors(loaded []*packages.Package) error {
-	var errs []error
-	if len(loaded) == 0 {
-		errs = append(errs, errors.New("no packages match"))
-	}
+// mostErrors is how many reasons why packages can't be loaded are printed.
+const mostErrors = 10
+
+// loadErrors returns the errors that prevent the analysis of the packages: each once, although a
+// package and its tests have it, and those alone from which the others follow.
+func loadErrors(loaded []*packages.Package, patterns []string) error {
+	causes := map[packages.ErrorKind][]error{}
+	seen := map[string]bool{}
 	packages.Visit(loaded, nil, func(p *packages.Package) {
-		for _, err := range p.Errors {
-			errs = append(errs, fmt.Errorf("loading %s: %w", p.PkgPath, err))
+		for _, e := range p.Errors {
+			if text := withoutHeading(e); !seen[text] {
+				seen[text] = true
+				causes[e.Kind] = append(causes[e.Kind], fmt.Errorf("loading %s: %s", p.PkgPath, text))
+			}
 		}
 	})
-	return errors.Join(errs...)
+	if len(loaded) == 0 {
+		causes[packages.ListError] = []error{fmt.Errorf("no packages match %s", fallback(strings.Join(patterns, " "), "."))}
+	}
+	for _, kind := range []packages.ErrorKind{packages.ListError, packages.ParseError, packages.UnknownError, packages.TypeError} {
+		if found := causes[kind]; len(found) > 0 {
+			return few(found)
+		}
+	}
+	return nil
+}
+
+// withoutHeading returns the text of an error without the line that names the package, which differs
+// between a package and its tests.
+func withoutHeading(e packages.Error) string {
+	if heading, text, ok := strings.Cut(e.Msg, "\n"); ok && strings.HasPrefix(heading, "# ") {
+		return strings.TrimSpace(text)
+	}
+	return strings.TrimPrefix(e.Error(), "-: ")
+}
+
+// few joins errors, of which it leaves out those that are too many to read.
+func few(found []error) error {
+	if _, err := os.Stat(filepath.Join(moduleRoot("."), "go.mod")); err != nil {
+		return fmt.Errorf("%w\nthere is no go.mod in this directory or above it", found[0])
+	}
+	sums := func(err error) bool { return strings.Contains(err.Error(), "missing go.sum entry") }
+	if n := len(found); slices.ContainsFunc(found, sums) {
+		return fmt.Errorf("%w\ngo.sum is not complete, of which this is one of %s: run go mod tidy", found[slices.IndexFunc(found, sums)], count(n, "error"))
+	}
+	if left := len(found) - mostErrors; left > 0 {
+		return fmt.Errorf("%w\n... and %s", errors.Join(found[:mostErrors]...), count(left, "more error"))
+	}
+	return errors.Join(found...)
 }
 
 // A finding is what an analyzer reports at a place.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -93,11 +94,42 @@ func TestVetIsSilentWhenNothingIsWrong(t *testing.T) {
 	}
 }
 
+// What can't be loaded is said once, with what to do about it.
 func TestVetSaysWhatCannotBeLoaded(t *testing.T) {
 	rings.Test(t, "loads packages")
-	moduleAt(t, map[string]string{"controller.go": "package controller\n\nvar x = y\n"})
-	if _, _, err := execute(t, "", "vet"); exitCode(err) != exitFound || errorText(err) == "" {
-		t.Errorf("returned %v, want an error about what is undefined", err)
+	const test = "package controller\n\nfunc forTests() {}\n"
+	for name, tt := range map[string]struct {
+		files map[string]string
+		sums  string
+		want  string
+	}{
+		"an undefined name":   {map[string]string{"a.go": "package controller\n\nvar x = y\n", "a_test.go": test}, "", `^loading example.com/operator: \S+a.go:3:9: undefined: y$`},
+		"a mistake of syntax": {map[string]string{"a.go": "package controller\n\nfunc {\n", "b.go": "package controller\n\nvar x = y\n", "a_test.go": test}, "", `^loading example.com/operator: \S+a.go:3:6: syntax error: [^\n]*$`},
+		"no go.sum":           {map[string]string{"controller.go": fmt.Sprintf(controller, "")}, "none", `^loading [^\n]*missing go.sum entry(?s:.*)\ngo.sum is not complete, of which this is one of \d+ errors?: run go mod tidy$`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			moduleAt(t, tt.files)
+			if tt.sums != "" {
+				t.Setenv("GOFLAGS", "-mod=readonly")
+				if err := os.Remove("go.sum"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, _, err := execute(t, "", "vet")
+			if exitCode(err) != exitFound || !regexp.MustCompile(tt.want).MatchString(errorText(err)) || strings.Count(errorText(err), "\n") > 6 {
+				t.Errorf("exit code %d, want %s, got\n%s", exitCode(err), tt.want, errorText(err))
+			}
+		})
+	}
+	t.Chdir(t.TempDir())
+	if _, _, err := execute(t, "", "vet", "./..."); !strings.HasSuffix(errorText(err), "\nthere is no go.mod in this directory or above it") {
+		t.Errorf("without a module: %v", err)
+	}
+}
+
+func TestFewErrors(t *testing.T) {
+	if got := few(slices.Repeat([]error{os.ErrNotExist}, mostErrors+2)).Error(); strings.Count(got, "\n") != mostErrors || !strings.HasSuffix(got, "\n... and 2 more errors") {
+		t.Errorf("got %s", got)
 	}
 }
 
@@ -195,7 +227,7 @@ func TestVetFindsWhatIsPlanted(t *testing.T) {
 	if exitCode(err) != exitFound || strings.Count(stdout, "\n") != 1 || !strings.HasSuffix(stdout, "[clock]\n") {
 		t.Errorf("exit code %d and %s, want what clock reports", exitCode(err), stdout)
 	}
-	stdout, _, err = execute(t, "", "vet", "--json", "./api/...")
+	stdout, _, err = execute(t, "", "vet", "-o", "json", "./api/...")
 	if err != nil || stdout != "[]\n" {
 		t.Errorf("%v and %q, want no findings", err, stdout)
 	}

@@ -79,19 +79,39 @@ func projectOf(file string) (string, error) {
 	return filepath.Dir(whole), nil
 }
 
-// in returns the markers in the Go files below a directory, in the order of the files. The
-// names of the files are relative to the working directory where that is shorter.
+// inModule reports whether a directory is in a Go module.
+func inModule(dir string) bool {
+	for ; !isModule(dir); dir = filepath.Dir(dir) {
+		if dir == filepath.Dir(dir) {
+			return false
+		}
+	}
+	return true
+}
+
+// isModule reports whether a directory is the root of a Go module.
+func isModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
+}
+
+// in returns the markers in the Go files below a directory, in the order of the files, without those
+// of other modules. The names of the files are relative to the working directory where that is
+// shorter.
 func in(root string) ([]Marker, error) {
 	here, err := os.Getwd()
 	if err != nil {
 		return nil, err
+	}
+	if !inModule(root) {
+		return nil, nil
 	}
 	var markers []Marker
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != root && (d.Name() == "vendor" || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".")):
+		case d.IsDir() && path != root && (d.Name() == "vendor" || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") || isModule(path)):
 			return filepath.SkipDir
 		case d.IsDir() || filepath.Ext(path) != ".go":
 			return nil

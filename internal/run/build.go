@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -29,10 +30,11 @@ func (p *Project) Build(ctx context.Context, progress func(string), complaints i
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-o", program, "--", p.pattern)
+	// Like go run, it asks no version control: a repository without commits would stop it.
+	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-buildvcs=false", "-o", program, "--", p.pattern)
 	cmd.Dir = p.workDir
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	words := &buildOutput{progress: progress}
+	words := &buildOutput{progress: progress, dir: p.workDir}
 	cmd.Stderr = words
 	cmd.SysProcAttr = ownProcessGroup()
 	err = cmd.Run()
@@ -69,6 +71,7 @@ func (p *Project) program() (string, error) {
 // other output.
 type buildOutput struct {
 	progress   func(string)
+	dir        string // in which the go command runs
 	complaints bytes.Buffer
 	unfinished []byte
 }
@@ -84,9 +87,25 @@ func (o *buildOutput) Write(data []byte) (int, error) {
 		if name := string(text); name != "" && !strings.ContainsAny(name, " \t:#") {
 			o.progress(name)
 		} else {
-			fmt.Fprintf(&o.complaints, "%s\n", text)
+			fmt.Fprintf(&o.complaints, "%s\n", o.located(name))
 		}
 	}
+}
+
+// place matches the file at the beginning of a complaint, relative to where the go command runs.
+var place = regexp.MustCompile(`^(\s*)([^\s:/][^\s:]*\.go)(:\d+.*)$`)
+
+// located returns a complaint with its file relative to the working directory, as users name files.
+func (o *buildOutput) located(complaint string) string {
+	found := place.FindStringSubmatch(complaint)
+	if found == nil || o.dir == "." {
+		return complaint
+	}
+	file := filepath.Join(o.dir, found[2])
+	if filepath.IsLocal(file) {
+		file = "." + string(filepath.Separator) + file // as the go command writes it
+	}
+	return found[1] + file + found[3]
 }
 
 func (o *buildOutput) finish() {

@@ -210,8 +210,8 @@ func TestBuild(t *testing.T) {
 
 func TestBuildOutputTellsPackagesFromComplaints(t *testing.T) {
 	var packages []string
-	o := &buildOutput{progress: func(name string) { packages = append(packages, name) }}
-	for _, piece := range []string{"k8s.io/a", "pi/core/v1\nexample.com/x\n# example.com/x\n", "x.go:1:2: no\n\tindented\nlast:"} {
+	o := &buildOutput{dir: "../op/cmd", progress: func(name string) { packages = append(packages, name) }}
+	for _, piece := range []string{"k8s.io/a", "pi/core/v1\nexample.com/x\n# example.com/x\n", "x.go:1:2: no\n\t./y.go:3: other\n/abs/z.go:1:1: no\n\tindented\nlast:"} {
 		if n, err := o.Write([]byte(piece)); n != len(piece) || err != nil {
 			t.Fatal(n, err)
 		}
@@ -220,7 +220,7 @@ func TestBuildOutputTellsPackagesFromComplaints(t *testing.T) {
 	if diff := cmp.Diff([]string{"k8s.io/api/core/v1", "example.com/x"}, packages); diff != "" {
 		t.Errorf("packages (-want +got):\n%s", diff)
 	}
-	if got, want := o.complaints.String(), "# example.com/x\nx.go:1:2: no\n\tindented\nlast:\n"; got != want {
+	if got, want := o.complaints.String(), "# example.com/x\n../op/cmd/x.go:1:2: no\n\t../op/cmd/y.go:3: other\n/abs/z.go:1:1: no\n\tindented\nlast:\n"; got != want {
 		t.Errorf("complaints: got %q, want %q", got, want)
 	}
 }

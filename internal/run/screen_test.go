@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -91,6 +92,52 @@ func TestStepsInAPipeAreLines(t *testing.T) {
 	s.remark("kubectl", "export X=y")
 	if got, want := out.String(), "- samples        none\n→ kubectl        export X=y\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// What takes long says so now and then, so that a log does not look like a hang.
+func TestLongStepsInAPipeTellWhatTheyDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		st := (&steps{out: &out}).begin("operator", "building .")
+		st.say("compiling a")
+		time.Sleep(tellInterval + time.Second)
+		synctest.Wait()
+		st.say("compiling b")
+		time.Sleep(tellInterval)
+		st.done("built .")
+		want := "… operator       compiling a (10s)\n… operator       compiling b (20s)\n✓ operator       built . (21.0s)\n"
+		if got := out.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+// The operator says where it serves its metrics: that is where explain can ask it.
+func TestExplainHint(t *testing.T) {
+	const console, structured = "2026-11-23T10:00:00Z\tINFO\tcontroller-runtime.metrics\tServing metrics server\t", `{"level":"info","msg":"Serving metrics server",`
+	for log, want := range map[string]string{
+		console + `{"bindAddress": ":8443", "secure": true}`:                  "export CTRLKIT_ENDPOINT=https://localhost:8443, and explain --insecure",
+		console + `{"bindAddress": "127.0.0.1:9090", "secure": false}`:        "export CTRLKIT_ENDPOINT=http://localhost:9090",
+		structured + `"bindAddress":"[::]:9090","secure":false}`:              "export CTRLKIT_ENDPOINT=http://localhost:9090",
+		console + `{"bindAddress": "localhost:8080", "secure": false}`:        "", // where explain asks
+		console + `{"bindAddress": ":0", "secure": false}`:                    "",
+		"INFO\tStarting workers\t{\"bindAddress\": \":1\", \"secure\": true}": "",
+	} {
+		if got := explainHint(log); got != want {
+			t.Errorf("%s: got %q, want %q", log, got, want)
+		}
+	}
+}
+
+func TestRemarksBreakBetweenWords(t *testing.T) {
+	var out bytes.Buffer
+	s := &steps{out: &out, terminal: true, width: func() int { return 34 }}
+	s.remark("limits", "no container runs, no webhook is called")
+	s.remark("kubectl", "export KUBECONFIG=/tmp/a-long-name")
+	want := "→ limits         no container\n                 runs, no webhook\n                 is called\n→ kubectl        export KUBECONFIG=/tmp/a-long-name\n"
+	if got := out.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -15,7 +17,11 @@ import (
 
 func (r *runner) build(ctx context.Context) (program string, err error) {
 	st := r.steps.begin("operator", "building "+r.Package)
-	program, err = r.project.Build(ctx, func(name string) { st.say("compiling " + name) }, stepWriter{st, r.Err})
+	compiled := 0
+	program, err = r.project.Build(ctx, func(name string) {
+		compiled++
+		st.say(fmt.Sprintf("compiling %s (package %d)", name, compiled))
+	}, stepWriter{st, r.Err})
 	if err != nil {
 		st.quit()
 		return "", err
@@ -143,10 +149,40 @@ func (r *runner) startOperator(program string) error {
 // passLog writes a line of the operator's log to the display and to the file, as the options
 // demand.
 func (r *runner) passLog(text string) {
+	if command := explainHint(text); command != "" {
+		r.queue.put(item{source: "explain", line: command})
+	}
 	if r.Logs {
 		r.queue.put(item{source: "operator", line: text})
 	}
 	if r.logFile != nil {
 		fmt.Fprintln(r.logFile, text)
 	}
+}
+
+// metricsServer matches what controller-runtime logs about its metrics server, in its two formats.
+var metricsServer = regexp.MustCompile(`Serving metrics server\b.*"bindAddress": ?"([^"]*)".*"secure": ?(true|false)`)
+
+// explainHint returns what ctrlkit explain has to know to ask the operator with this line in its log;
+// empty if it finds the operator by itself, or if the line is another one.
+func explainHint(log string) string {
+	found := metricsServer.FindStringSubmatch(log)
+	if found == nil {
+		return ""
+	}
+	host, port, err := net.SplitHostPort(found[1])
+	if err != nil || port == "0" {
+		return ""
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && (ip.IsUnspecified() || ip.IsLoopback()) {
+		host = "localhost"
+	}
+	scheme, hint := "http", ""
+	if found[2] == "true" {
+		scheme, hint = "https", ", and explain --insecure"
+	}
+	if endpoint := scheme + "://" + net.JoinHostPort(host, port); endpoint != "http://localhost:8080" {
+		return "export CTRLKIT_ENDPOINT=" + endpoint + hint
+	}
+	return ""
 }

@@ -18,6 +18,8 @@ const (
 	controllerGenModule = "sigs.k8s.io/controller-tools"
 	controllerGenTool   = controllerGenModule + "/cmd/controller-gen"
 
+	controllerRuntimeModule = "sigs.k8s.io/controller-runtime"
+
 	// controllerGenVersion is the version of controller-gen that new projects use, and by which the
 	// templates of generated files are.
 	controllerGenVersion = "v0.23.0"
@@ -50,7 +52,7 @@ func extendModule(f *modfile.File, r Requirements, tools bool) ([]byte, error) {
 	if tools {
 		wanted = append(wanted, []struct{ path, version string }{
 			{"k8s.io/api", kubernetesVersion}, {"k8s.io/apimachinery", kubernetesVersion}, {"k8s.io/client-go", kubernetesVersion},
-			{"sigs.k8s.io/controller-runtime", controllerRuntimeVersion}, {controllerGenModule, controllerGenVersion},
+			{controllerRuntimeModule, controllerRuntimeVersion}, {controllerGenModule, controllerGenVersion},
 		}...)
 		for _, tool := range []string{ctrlkitTool, controllerGenTool} {
 			if err := f.AddTool(tool); err != nil {
@@ -103,6 +105,12 @@ func (p *Plan) module(project *Project, r Requirements, tools bool) error {
 	}
 	if f.Module == nil || f.Module.Mod.Path != project.Repo {
 		return nameError("repo", "%s: %s is of another module", project.Repo, modFile)
+	}
+	for _, now := range f.Require {
+		if v := now.Mod; v.Path == controllerRuntimeModule && semver.Compare(v.Version, controllerRuntimeVersion) < 0 {
+			p.Upgrade = fmt.Sprintf("ctrlkit requires %s %s: go mod tidy moves the whole project to it, from %s, and the k8s.io modules with it. "+
+				"Build and test the controllers that are there", v.Path, controllerRuntimeVersion, v.Version)
+		}
 	}
 	content, err := extendModule(f, r, tools)
 	if err != nil {

@@ -58,10 +58,11 @@ var (
 
 // check returns every mistake in the names of the kind.
 func (a API) check(domain string) error {
-	return errors.Join(a.checkGroup(domain), a.checkVersion(), a.checkKind(), a.checkChildren())
+	return errors.Join(a.CheckGroup(domain), a.CheckVersion(), a.CheckKind(), a.CheckChildren())
 }
 
-func (a API) checkGroup(domain string) error {
+// CheckGroup returns the mistake in the group, which the domain is added to. It is a [NameError].
+func (a API) CheckGroup(domain string) error {
 	if a.Group == "" {
 		return nameError("group", "is empty: name the API group without the domain, such as web")
 	}
@@ -87,14 +88,16 @@ func (a API) checkGroup(domain string) error {
 	return nil
 }
 
-func (a API) checkVersion() error {
+// CheckVersion returns the mistake in the version. It is a [NameError].
+func (a API) CheckVersion() error {
 	if !apiVersion.MatchString(a.Version) {
 		return nameError("version", "%q: want a version of an API, such as v1, v1beta2 or v1alpha1", a.Version)
 	}
 	return nil
 }
 
-func (a API) checkKind() error {
+// CheckKind returns the mistake in the kind and in its plural. It is a [NameError].
+func (a API) CheckKind() error {
 	lower := strings.ToLower(a.Kind)
 	switch {
 	case a.Kind == "":
@@ -114,7 +117,8 @@ func (a API) checkKind() error {
 	return nil
 }
 
-func (a API) checkChildren() error {
+// CheckChildren returns the mistake in the children. It is a [NameError].
+func (a API) CheckChildren() error {
 	if !slices.Contains(AllChildren, a.Children) {
 		return nameError("children", "%q: want deployment, configmap or none", a.Children)
 	}
@@ -167,19 +171,30 @@ func CamelCase(words string) string {
 	return kind.String()
 }
 
-// checkProject returns every mistake in the names of a project.
-func checkProject(p *Project) error {
-	var errs []error
+// check returns every mistake in the names of a project.
+func (p *Project) check() error {
+	var name error
 	if problems := validation.IsDNS1123Label(p.Name); len(problems) > 0 {
-		errs = append(errs, nameError("project-name", "%q: %s", p.Name, problems[0]))
+		name = nameError("project-name", "%q: %s", p.Name, problems[0])
 	}
+	return errors.Join(name, p.CheckDomain(), p.CheckRepo())
+}
+
+// CheckDomain returns the mistake in the domain. It is a [NameError].
+func (p *Project) CheckDomain() error {
 	if problems := validation.IsDNS1123Subdomain(p.Domain); len(problems) > 0 {
-		errs = append(errs, nameError("domain", "%q: %s", p.Domain, problems[0]))
-	} else if !strings.Contains(p.Domain, ".") {
-		errs = append(errs, nameError("domain", "%q has no dot: API groups end in the name of a domain, such as example.com", p.Domain))
+		return nameError("domain", "%q: %s", p.Domain, problems[0])
 	}
+	if !strings.Contains(p.Domain, ".") {
+		return nameError("domain", "%q has no dot: API groups end in the name of a domain, such as example.com", p.Domain)
+	}
+	return nil
+}
+
+// CheckRepo returns the mistake in the path of the module. It is a [NameError].
+func (p *Project) CheckRepo() error {
 	if err := module.CheckImportPath(p.Repo); err != nil {
-		errs = append(errs, nameError("repo", "%q: %w", p.Repo, err))
+		return nameError("repo", "%q: %w", p.Repo, err)
 	}
-	return errors.Join(errs...)
+	return nil
 }

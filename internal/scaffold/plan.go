@@ -33,6 +33,10 @@ type Plan struct {
 
 	// Notes say what the plan could not do, and what a person can do instead.
 	Notes []string
+
+	// Upgrade says to which version of controller-runtime the go command moves the whole project, because
+	// ctrlkit requires it; empty if the project has it, or a later one.
+	Upgrade string
 }
 
 // add adds a file, unless it is there with this content.

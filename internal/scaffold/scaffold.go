@@ -16,7 +16,7 @@ import (
 // Init plans a project with its first kind. The project may be there already, as Init has written
 // it: then nothing is changed, or what is missing is added.
 func Init(project *Project, first API, r Requirements) (*Plan, error) {
-	if err := errors.Join(checkProject(project), first.check(project.Domain)); err != nil {
+	if err := errors.Join(project.check(), first.check(project.Domain)); err != nil {
 		return nil, err
 	}
 	v, err := valuesOf(project, first)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -259,6 +260,39 @@ func TestDiffApplies(t *testing.T) {
 	plan, err = CreateAPI(open(t, dir), API{Group: "sea", Version: "v1", Kind: "Harbor", Children: ChildrenDeployment}, requirements)
 	if err != nil || len(plan.Changes) > 0 {
 		t.Errorf("after git apply: %v, %s", err, plan.Summary())
+	}
+}
+
+// Imports stand in groups: those of Go's own library, those of others, those of ctrlkit, and those of
+// the project.
+func TestImportsStandInGroups(t *testing.T) {
+	group := regexp.MustCompile(`^\t(?:\w+ )?"(github.com/ctrlkit|example.com|[^/".]+\.[a-z]+|)`)
+	for _, a := range []API{{Children: ChildrenDeployment}, {Children: ChildrenDeployment, Document: true}, {Children: ChildrenConfigMap}, {Children: ChildrenNone}} {
+		project, api := guestbook(t.TempDir())
+		api.Children, api.Document = a.Children, a.Document
+		plan, err := Init(project, api, requirements)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range plan.Changes {
+			if !strings.HasSuffix(c.Path, ".go") {
+				continue
+			}
+			last := ""
+			for line := range strings.SplitSeq(string(c.New), "\n") {
+				now := ""
+				if found := group.FindStringSubmatch(line); found != nil {
+					if now = found[1]; now != "" && !strings.HasPrefix(now, "github.com/ctrlkit") && now != "example.com" {
+						now = "others"
+					}
+					now = "in " + now
+				}
+				if last != "" && now != "" && now != last {
+					t.Errorf("%+v: %s: no blank line before %s", a, c.Path, line)
+				}
+				last = now
+			}
+		}
 	}
 }
 

@@ -52,9 +52,11 @@ func arrange(list []Finding, plans int) []Finding {
 	return arranged
 }
 
-// worse orders findings by class, likelihood, oracle and number of plans.
+// worse orders findings: first what makes the operator useless without any fault, and then by class,
+// likelihood, oracle and number of plans.
 func worse(a, b Finding) int {
 	return cmp.Or(
+		cmp.Compare(b.first(), a.first()),
 		cmp.Compare(a.class(), b.class()),
 		cmp.Compare(noted(a.Example), noted(b.Example)),
 		cmp.Compare(b.Example.Likelihood, a.Example.Likelihood),
@@ -62,6 +64,15 @@ func worse(a, b Finding) int {
 		cmp.Compare(len(b.Plans), len(a.Plans)),
 		cmp.Compare(a.Key, b.Key),
 	)
+}
+
+// first is 1 for what is to be mended before everything else: the operator is stuck, or does worse,
+// without any fault. What other plans show is often a consequence.
+func (f Finding) first() int {
+	if f.Example.Faults == 0 && f.Example.Text != "" && f.class() <= oracle.ClassLoop {
+		return 1
+	}
+	return 0
 }
 
 // noted orders what happens only under some circumstances after the rest.

@@ -142,6 +142,26 @@ func TestGoldenText(t *testing.T) {
 	}
 }
 
+// What makes the operator useless without a fault comes before what is worse under a fault. What is
+// only cosmetic without a fault does not.
+func TestWithoutAFaultComesFirst(t *testing.T) {
+	s := simulation([]Outcome{
+		{Order: -1, Plan: parse(t, "no fault"), Violations: []oracle.Violation{violation(oracle.EndsWell, "it is stuck"), violation(oracle.TransitionTime, "it moved")}},
+		{Order: 1, Plan: parse(t, "refuse write 2: 409"), Violations: []oracle.Violation{violation(oracle.OneExternal, "2 resources")}},
+	})
+	var got []oracle.Name
+	for _, f := range s.Worst() {
+		got = append(got, f.Oracle)
+	}
+	if diff := cmp.Diff([]oracle.Name{oracle.EndsWell, oracle.OneExternal, oracle.TransitionTime}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	const hint = "    with: no fault\n    mend what needs no fault first: the findings below may be its consequences\n\n 2. duplicate"
+	if text := s.Overview(Style{}); strings.Count(text, hint) != 1 || strings.Count(text, "mend what") != 1 {
+		t.Errorf("got\n%s", text)
+	}
+}
+
 // The remedy depends on the plan: a stale cache has its own.
 func TestRemedies(t *testing.T) {
 	s := simulation(fabricated(t))

@@ -73,6 +73,9 @@ func (s *Simulation) Overview(st Style) string {
 	for i, f := range worst {
 		fmt.Fprintf(&b, "\n%2d. %s: %s\n", i+1, st.paint(red, f.Class), f.line())
 		b.WriteString(st.paint(faint, "    "+f.where()) + "\n")
+		if f.first() > 0 && i+1 < len(worst) && worst[i+1].first() == 0 {
+			b.WriteString("    mend what needs no fault first: the findings below may be its consequences\n")
+		}
 		for _, other := range s.Covered(f) {
 			fmt.Fprintf(&b, "    also seen as %s: %s\n", other.Class, other.line())
 			b.WriteString(st.paint(faint, "        "+other.where()) + "\n")
