@@ -9,12 +9,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -171,7 +173,16 @@ func (k *keeper) rememberAll(ctx context.Context, refs []Ref) error {
 	if len(refs) == len(k.remembered) && len(k.former) == 0 {
 		return nil // they only ever grow, or shrink
 	}
-	if err := k.remember(ctx, k.notes(trackedPrefix, k.manager)[0].key, formatTracked(refs)); err != nil {
+	key, text := k.notes(trackedPrefix, k.manager)[0].key, formatTracked(refs)
+	annotations := maps.Clone(k.owner.GetAnnotations())
+	if annotations == nil {
+		annotations = make(map[string]string, 1)
+	}
+	if annotations[key] = text; len(refs) > len(k.remembered) && apivalidation.ValidateAnnotationsSize(annotations) != nil {
+		return terminal(fmt.Errorf("the names of the %d objects without an owner reference, which annotation %s keeps, need %d bytes, and there is room for %d",
+			len(refs), key, len(text), apivalidation.TotalAnnotationSizeLimitB), ReasonWrongSet, "have several steps or several owners keep them, or give them shorter names")
+	}
+	if err := k.remember(ctx, key, text); err != nil {
 		return err
 	}
 	for key, rest := range k.former {

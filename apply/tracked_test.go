@@ -324,3 +324,20 @@ func TestTwoEnginesTrackTheirOwn(t *testing.T) {
 		}
 	}
 }
+
+// What does not fit into the annotation of the owner is not created: the owner could not forget it.
+func TestTrackedNamesThatDoNotFit(t *testing.T) {
+	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) {
+		for i := range 1100 {
+			set.Add(newConfigMap(fmt.Sprintf("%s%d", strings.Repeat("a", 230), i)), apply.Unowned)
+		}
+	}, apply.Tracks(&corev1.ConfigMap{}))
+	err := o.settle(shop)
+	if err == nil || !strings.Contains(err.Error(), "the names of the 1100 objects without an owner reference, which annotation "+inventory+" keeps, need ") {
+		t.Errorf("error %v", err)
+	}
+	list := &corev1.ConfigMapList{}
+	if err := o.client.List(o.ctx, list); err != nil || len(list.Items) > 0 {
+		t.Errorf("%d objects, %v", len(list.Items), err)
+	}
+}

@@ -85,7 +85,7 @@ func New(config *rest.Config, options Options) (*Installer, error) {
 	}
 	if options.Revision != "" {
 		if _, err := version.ParseGeneric(options.Revision); err != nil {
-			return nil, fmt.Errorf("crd.Options.Revision: %w", err)
+			return nil, fmt.Errorf("crd.Options.Revision %q is no version of two numbers or more, such as 1.4.0: %w", options.Revision, err)
 		}
 	}
 	if options.Newer != NewerKept && options.Newer != NewerReplaced || options.Stored != StoredRefused && options.Stored != StoredUnserved {

@@ -6,6 +6,7 @@ package crd_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,5 +62,8 @@ func TestWrongOptions(t *testing.T) {
 		if _, err := crd.New(newCluster(t).config, options); err == nil {
 			t.Errorf("%+v is accepted", options)
 		}
+	}
+	if _, err := crd.New(newCluster(t).config, crd.Options{Name: "a", Revision: "1"}); err == nil || !strings.Contains(err.Error(), "such as 1.4.0") {
+		t.Errorf("the revision 1: %v", err)
 	}
 }

@@ -35,7 +35,8 @@ type StepsOptions[T client.Object] struct {
 	// Kind is the kind of objects for a T that can stand for any.
 	Kind schema.GroupVersionKind
 
-	// Finalizer is that of the engine: see step.Options.
+	// Finalizer is that of the engine: see step.Options. For a kind without a group it is
+	// handlers.ctrlkit.dev/ and the names of the registry, the kind and the handler by default.
 	Finalizer string
 
 	// Selects returns for which objects the handler is. An object that has the finalizer is
@@ -96,6 +97,9 @@ func (x engineEntry[T]) prepare(r *Registry) (*entry, error) {
 	options := step.Options[T]{
 		Name: r.engineName(e.kind, x.name), Client: r.base, APIReader: r.live, Finalizer: o.Finalizer, Recorder: r.options.Recorder, Observers: r.options.Observers,
 		Failures: r.options.Failures, SkipUnchanged: o.SkipUnchanged, Unwatched: o.Unwatched, Partial: !o.Complete,
+	}
+	if options.Finalizer == "" && e.kind.gvk.Group == "" { // the kinds of Kubernetes have no group to name it by
+		options.Finalizer = "handlers.ctrlkit.dev/" + options.Name
 	}
 	made, err := step.New(options, x.steps...)
 	if err != nil {

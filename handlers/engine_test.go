@@ -316,6 +316,30 @@ func TestGenerateLeavesOthers(t *testing.T) {
 	})
 }
 
+// The kinds of Kubernetes have no group that a finalizer could be named by.
+func TestGenerateForACoreKind(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		w.create(newConfigMap("a", nil))
+		w.register(handlers.Generate("parts", func(_ context.Context, req *step.Request[*corev1.ConfigMap], want *apply.Set) error {
+			want.Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: req.Object.Name + "-part"}}, apply.Unowned)
+			return nil
+		}, apply.Tracks(&corev1.Secret{})))
+		w.start()
+		time.Sleep(time.Minute)
+		cm, part := newConfigMap("a", nil), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a-part"}}
+		w.must(w.user.Get(w.ctx, client.ObjectKeyFromObject(cm), cm))
+		w.must(w.user.Get(w.ctx, client.ObjectKeyFromObject(part), part))
+		if got := cm.Finalizers; len(got) != 1 || got[0] != "handlers.ctrlkit.dev/test-configmap-parts" {
+			t.Errorf("finalizers %q", got)
+		}
+		w.must(w.user.Delete(w.ctx, cm))
+		time.Sleep(time.Minute)
+		if err := w.user.Get(w.ctx, client.ObjectKeyFromObject(part), part); err == nil {
+			t.Error("what was generated stays")
+		}
+	})
+}
+
 // A deleted child was not made again, because its owner had not changed.
 func TestFieldDeletedChildStaysAway(t *testing.T) {
 	for _, naively := range []bool{false, true} {

@@ -70,7 +70,7 @@ func (f *operatorFlags) cluster(namespace string) (*rest.Config, string, error) 
 	overrides.Context.Namespace = namespace
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err := loader.ClientConfig()
-	if clientcmd.IsEmptyConfig(err) { // the words of client-go are about a variable that hardly anybody has
+	if clientcmd.IsEmptyConfig(err) { // the words of client-go are about KUBERNETES_MASTER
 		return nil, "", fmt.Errorf("finding a cluster: there is no kubeconfig in %s: set KUBECONFIG, or --kubeconfig, to a file with one",
 			strings.Join(rules.GetLoadingPrecedence(), ", "))
 	}
