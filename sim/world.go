@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
@@ -43,7 +44,7 @@ func (w *World) play() {
 			return
 		case scriptError:
 			if !errors.Is(e.err, errAborted) {
-				w.run.judge.Report(oracle.ScriptRuns, e.err.Error())
+				w.run.judge.Report(oracle.ScriptRuns, judge.WithHint(e.err.Error()))
 			}
 		default:
 			w.run.judge.Report(oracle.ScriptRuns, fmt.Sprintf("panic: %v\n%s", e, debug.Stack()))

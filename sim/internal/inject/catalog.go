@@ -6,6 +6,7 @@ package inject
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -73,10 +74,10 @@ func (c *Catalog) write(in *cluster.Cluster, n int, r *apiserver.Request) {
 		if err != nil || in.IsPrerequisite(of) {
 			continue
 		}
-		if current.GetDeletionTimestamp() == nil {
+		if current.GetDeletionTimestamp() == nil && !holdsUsersObjects(in, of) {
 			w.Users = append(w.Users, of)
 		}
-		if status, _ := current.Object["status"].(map[string]any); len(status) > 0 {
+		if status, _ := current.Object["status"].(map[string]any); len(status) > 0 && !strings.HasPrefix(of, "namespaces ") { // that of a Namespace is the server's
 			w.Statuses = append(w.Statuses, of)
 		}
 		if len(in.Added(of, "annotations", current.GetAnnotations()))+len(in.Added(of, "labels", current.GetLabels())) > 0 {
@@ -84,6 +85,16 @@ func (c *Catalog) write(in *cluster.Cluster, n int, r *apiserver.Request) {
 		}
 	}
 	c.note(fault.Place{Point: fault.AtWrite, At: n, Write: w})
+}
+
+// holdsUsersObjects reports whether an object is a Namespace with objects of users in it: nobody
+// creates those again when the Namespace is, so that no operator can mend its deletion.
+func holdsUsersObjects(in *cluster.Cluster, of string) bool {
+	name, ok := strings.CutPrefix(of, "namespaces ")
+	return ok && slices.ContainsFunc(in.Written(), func(other string) bool {
+		_, key, _ := strings.Cut(other, " ")
+		return strings.HasPrefix(key, strings.TrimPrefix(name, "/")+"/")
+	})
 }
 
 // isChild reports whether a write is about a child of the operator's objects that is there and that

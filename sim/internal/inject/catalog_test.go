@@ -76,6 +76,10 @@ func TestCatalogOfUsersObjects(t *testing.T) {
 	pod("user", "a", `,"annotations":{"own":"1"}`)
 	pod("user", "b", "")
 	pod("operator", "child", "")
+	for _, name := range []string{"empty", "used"} { // what is in the used one would be lost with it
+		s.ask(t, "user", "POST", "/api/v1/namespaces", `{"metadata":{"name":"`+name+`"}}`)
+	}
+	s.ask(t, "user", "POST", "/api/v1/namespaces/used/secrets", `{"metadata":{"name":"input"}}`)
 	s.ask(t, "user", "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"y","finalizers":["example.com/f"]}}`)
 	s.ask(t, "user", "DELETE", "/api/v1/namespaces/default/configmaps/y", "{}")
 	s.ask(t, "user", "POST", "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"gone"}}`)
@@ -84,7 +88,8 @@ func TestCatalogOfUsersObjects(t *testing.T) {
 		s.do(t, `write PATCH pods/b {"metadata":{"labels":{"added":"1"}}}`)
 	}
 	pods := []string{"pods default/a", "pods default/b"}
-	equal(t, "users", [][]string{pods, pods}, [][]string{s.Catalog.places[fault.AtWrite][0].Write.Users, s.Catalog.places[fault.AtWrite][1].Write.Users})
+	users := append(append([]string{"namespaces /empty"}, pods...), "secrets used/input")
+	equal(t, "users", [][]string{users, users}, [][]string{s.Catalog.places[fault.AtWrite][0].Write.Users, s.Catalog.places[fault.AtWrite][1].Write.Users})
 	equal(t, "statuses", pods, s.Catalog.places[fault.AtWrite][0].Write.Statuses)
 	equal(t, "annotated", [][]string{nil, {"pods default/b"}}, [][]string{s.Catalog.places[fault.AtWrite][0].Write.Annotated, s.Catalog.places[fault.AtWrite][1].Write.Annotated})
 }

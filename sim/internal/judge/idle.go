@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -143,12 +144,23 @@ func (o *endsWell) WhenIdle(l *ledger, i Idle, v violate) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(o.refused)) {
 		if f := o.refused[key]; f.stage == l.stage && f.times >= refusedTooOften {
-			v(fmt.Sprintf("without a fault, the server refuses a write again and again: %s: %s", key, f.answer))
+			v(fmt.Sprintf("without a fault, the server refuses a write again and again: %s: %s", key, WithHint(f.answer)))
 		}
 	}
 	for _, f := range i.Failing {
-		v(fmt.Sprintf("without a fault, at checkpoint %d, the last reconcile of %s by controller %q has failed: %s", i.Checkpoint, f.Object, f.Controller, f.Err))
+		v(fmt.Sprintf("without a fault, at checkpoint %d, the last reconcile of %s by controller %q has failed: %s", i.Checkpoint, f.Object, f.Controller, WithHint(f.Err)))
 	}
+}
+
+var missingNamespace = regexp.MustCompile(`namespaces "([^"]+)" not found`)
+
+// WithHint adds to an error what to do about it if the workload lacks a Namespace: the operator is not
+// to blame then.
+func WithHint(text string) string {
+	if found := missingNamespace.FindStringSubmatch(text); found != nil {
+		return fmt.Sprintf("%s; if users make the Namespace %s, add it to Workload.Objects, or create it in the Script", text, found[1])
+	}
+	return text
 }
 
 // cacheUntouched demands that what caches share is not changed in place: the next reader gets the
