@@ -293,4 +293,3 @@ func unprivileged(t *testing.T, directory string) *syscall.SysProcAttr {
 	exampletest.Must(t, os.Chown(directory, int(uid), int(gid)))
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }
-

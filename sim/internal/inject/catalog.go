@@ -87,7 +87,7 @@ func (c *Catalog) write(in *cluster.Cluster, n int, r *apiserver.Request) {
 	c.note(fault.Place{Point: fault.AtWrite, At: n, Write: w})
 }
 
-// holdsUsersObjects reports whether an object is a Namespace with objects of users in it: nobody
+// holdsUsersObjects reports whether an object is a Namespace with objects of users in it: no one
 // creates those again when the Namespace is, so that no operator can mend its deletion.
 func holdsUsersObjects(in *cluster.Cluster, of string) bool {
 	name, ok := strings.CutPrefix(of, "namespaces ")
