@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -133,7 +134,11 @@ func (c *child) apply(ctx context.Context, content map[string]any, guard, value 
 	answer.SetName(c.Name)
 	options = append(options, client.FieldOwner(c.manager))
 	if err := c.client.Patch(ctx, answer, client.RawPatch(types.ApplyYAMLPatchType, body), options...); err != nil {
-		return nil, fmt.Errorf("applying %s: %w", c.Ref, err)
+		err = fmt.Errorf("applying %s: %w", c.Ref, err)
+		if strings.Contains(err.Error(), "failed to create typed patch object") { // answered with 500
+			err = terminal(err, ReasonWrongSet, "correct the field that the message names: its definition does not have it, or has another type")
+		}
+		return nil, err
 	}
 	return answer, nil
 }

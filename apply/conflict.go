@@ -22,7 +22,7 @@ import (
 )
 
 // applyRest applies an object without the fields that others have set.
-func (c *child) applyRest(ctx context.Context, conflict error, uid string) (client.Object, error) {
+func (c *child) applyRest(ctx context.Context, conflict error, uid string, options ...client.PatchOption) (client.Object, error) {
 	content := runtime.DeepCopyJSON(c.content)
 	conflicts := conflictsOf(conflict)
 	for _, cause := range conflicts {
@@ -33,7 +33,7 @@ func (c *child) applyRest(ctx context.Context, conflict error, uid string) (clie
 	if len(conflicts) == 0 {
 		return nil, conflict // of versions: it is retried
 	}
-	return c.apply(ctx, content, "uid", uid)
+	return c.apply(ctx, content, "uid", uid, options...)
 }
 
 // stopped is the failure of an object that must not take fields from others.

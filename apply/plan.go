@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
+	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -46,7 +47,7 @@ const (
 	ActionChange  Action = "change"
 	ActionReplace Action = "replace" // it is deleted, and created again
 	ActionPrune   Action = "prune"   // it has left the set, and is deleted
-	ActionRefuse  Action = "refuse"  // it can't be written: the reconcile would fail
+	ActionRefuse  Action = "refuse"  // it can't be written, or deleted: the reconcile would fail
 	ActionWait    Action = "wait"    // it can't be written yet
 )
 
@@ -58,7 +59,7 @@ type Diff struct {
 }
 
 // PlanFor returns what a step of [Children] would do for the object of a request. It writes
-// nothing: what would change in an object that exists is found out with a dry run. A test makes the
+// nothing: the API server answers a dry run of each creation and of each change. A test makes the
 // request with steptest.NewRequest.
 //
 // The order of waves is not planned: the changes of all waves are in it. The error is that of the
@@ -109,10 +110,27 @@ func (c *children[T]) plan(ctx context.Context, req *step.Request[T]) (*Plan, er
 	if err != nil {
 		return nil, fmt.Errorf("finding what has left the set: %w", err)
 	}
-	for _, l := range leftovers {
-		p.Changes = append(p.Changes, Change{Action: ActionPrune, Object: l.Ref})
-	}
+	p.Changes = append(p.Changes, k.planPrune(leftovers, p.Changes)...)
 	return p, nil
+}
+
+// planPrune returns what would be done to what has left the set: nothing is deleted while an object of
+// the set can't be written, or if there are too many.
+func (k *keeper) planPrune(leftovers []leftover, changes []Change) []Change {
+	as := Change{Action: ActionPrune}
+	leftovers = slices.DeleteFunc(leftovers, func(l leftover) bool { return !l.object.GetDeletionTimestamp().IsZero() })
+	switch {
+	case slices.ContainsFunc(changes, func(c Change) bool { return c.Action == ActionRefuse || c.Action == ActionWait }):
+		as = Change{Action: ActionWait, Why: "it is pruned when all objects of the set are written"}
+	case k.pruneLimit >= 0 && len(leftovers) > k.pruneLimit:
+		as = Change{Action: ActionRefuse, Why: (&limitError{refsOf(leftovers), k.pruneLimit}).Error()}
+	}
+	all := make([]Change, len(leftovers))
+	for i, l := range leftovers {
+		all[i] = as
+		all[i].Object = l.Ref
+	}
+	return all
 }
 
 // plan returns what would be done to one object, nil for nothing.
@@ -123,7 +141,11 @@ func (c *child) plan(ctx context.Context) (*Change, error) {
 		return nil, nil //nolint:nilnil // it has completed, and is not run again
 	}
 	if apierrors.IsNotFound(err) {
-		return &Change{Action: ActionCreate, Object: c.Ref}, nil
+		_, err := c.apply(ctx, c.content, "resourceVersion", onlyCreate, client.DryRunAll)
+		if err == nil || apierrors.IsNotFound(err) { // its namespace may be one of the set
+			return &Change{Action: ActionCreate, Object: c.Ref}, nil
+		}
+		return c.planRefusal(err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", c.Ref, err)
@@ -146,17 +168,33 @@ func (c *child) plan(ctx context.Context) (*Change, error) {
 	case c.once != nil && ran != "" && ran != c.once.hash && policy.has(Replace):
 		return &Change{Action: ActionReplace, Object: c.Ref, Why: "it runs for another content"}, nil
 	}
-	answer, err := c.apply(ctx, c.contentFor(&policy), "uid", string(current.GetUID()), client.DryRunAll, client.ForceOwnership)
+	uid, options := string(current.GetUID()), []client.PatchOption{client.DryRunAll}
+	if !policy.has(Theirs) && !policy.has(StopOnConflict) {
+		options = append(options, client.ForceOwnership)
+	}
+	answer, err := c.apply(ctx, c.contentFor(&policy), "uid", uid, options...)
 	switch {
+	case apierrors.IsConflict(err) && policy.has(Theirs):
+		answer, err = c.applyRest(ctx, err, uid, client.DryRunAll)
+	case apierrors.IsConflict(err) && policy.has(StopOnConflict):
+		err = stopped(c.Ref, err)
 	case apierrors.IsInvalid(err) && policy.has(Replace):
 		return &Change{Action: ActionReplace, Object: c.Ref, Why: err.Error()}, nil
-	case apierrors.IsInvalid(err):
-		return &Change{Action: ActionRefuse, Object: c.Ref, Why: err.Error()}, nil
-	case err != nil:
-		return nil, err
+	}
+	if err != nil {
+		return c.planRefusal(err)
 	}
 	fields, err := c.differences(current, answer)
 	return &Change{Action: ActionChange, Object: c.Ref, Why: c.taken(current), Fields: fields}, err
+}
+
+// planRefusal returns the change of an object that the API server, or its policy, refuses, and the
+// error of a request that says nothing of the object.
+func (c *child) planRefusal(err error) (*Change, error) {
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || failure.Classify(err).Class == failure.ClassTerminal {
+		return &Change{Action: ActionRefuse, Object: c.Ref, Why: strings.TrimPrefix(err.Error(), c.Ref.String()+": ")}, nil
+	}
+	return nil, err
 }
 
 // taken says which field of an object that the set wants as before another client has taken.

@@ -6,14 +6,22 @@ package apply_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/step"
 	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
@@ -62,7 +70,7 @@ change   ConfigMap default/edited: data is no longer ours: last written by kubec
            data.a: "c" -> "b"
 create   ConfigMap default/new
 refuse   ConfigMap default/foreign: exists, has no owner and is not ours
-prune    ConfigMap default/old
+wait     ConfigMap default/old: it is pruned when all objects of the set are written
 1 unchanged
 `
 		if diff := cmp.Diff(want, plan.String()); diff != "" {
@@ -83,5 +91,109 @@ func TestPlanOfAnotherStep(t *testing.T) {
 	other := step.Workflow[*corev1.ConfigMap]("Other", nil)
 	if _, err := apply.PlanFor(t.Context(), req, other); err == nil || err.Error() != `step "Other" is not made by apply.Children: only such steps have a plan` {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Random sets of a few ConfigMaps, some of which are refused, edited by others, or too many to prune:
+// what the plan says is what the step then does.
+func TestPlanIsWhatHappens(t *testing.T) {
+	for seed := range uint64(60) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		names := []string{"a", "b", "c", "d", "e", "foreign", "Bad_Name"}
+		wanted := map[string]string{}
+		var policies []any
+		parts := apply.Children("Parts", func(_ context.Context, _ *step.Request[*corev1.ReplicationController], want *apply.Set) error {
+			for _, name := range slices.Sorted(maps.Keys(wanted)) {
+				want.Add(append([]any{newConfigMap(name, "of", wanted[name])}, policies...)...)
+			}
+			return nil
+		}, apply.Owns(&corev1.ConfigMap{}), apply.PruneLimit(2))
+		owner := &corev1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner"}}
+		foreign := newConfigMap("foreign", "of", "others")
+		foreign.Namespace = "default"
+		req := steptest.NewRequest(t, owner, steptest.WithObjects(foreign))
+		all := func() map[string]string {
+			list, found := &corev1.ConfigMapList{}, map[string]string{}
+			if err := req.Client.List(t.Context(), list); err != nil {
+				t.Fatal(err)
+			}
+			for _, cm := range list.Items {
+				found[cm.Name] = cm.ResourceVersion
+			}
+			return found
+		}
+		for turn := range 8 {
+			clear(wanted)
+			for _, name := range names {
+				if rare := name == "foreign" || name == "Bad_Name"; random.IntN(3) > 0 && (!rare || random.IntN(4) == 0) {
+					wanted[name] = fmt.Sprint(random.IntN(2))
+				}
+			}
+			policies = [][]any{nil, {apply.Theirs}, {apply.StopOnConflict}, {apply.CreateOnly}}[random.IntN(4)]
+			if edited := newConfigMap(names[random.IntN(5)]); random.IntN(2) == 0 {
+				edited.Namespace = "default"
+				edit := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"of":"`+fmt.Sprint(random.IntN(3))+`"}}`))
+				_ = req.Client.Patch(t.Context(), edited, edit, client.FieldOwner("kubectl-edit")) // if it is there
+			}
+			plan, err := apply.PlanFor(t.Context(), req, parts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := all()
+			_, doErr := parts.Do(t.Context(), req)
+			after := all()
+			if happened := happens(before, after); happened != planned(plan, before) {
+				t.Fatalf("seed %d, turn %d: happened:\n%splanned:\n%sall of it:\n%s%v", seed, turn, happened, planned(plan, before), plan, doErr)
+			}
+			refuses := slices.ContainsFunc(plan.Changes, func(c apply.Change) bool { return c.Action == apply.ActionRefuse })
+			if refuses != (doErr != nil && len(ctrlkit.Waits(doErr)) == 0) {
+				t.Fatalf("seed %d, turn %d: %v, planned:\n%s", seed, turn, doErr, plan)
+			}
+		}
+	}
+}
+
+// happens returns what has become of objects, by their names and versions.
+func happens(before, after map[string]string) string {
+	var text strings.Builder
+	both := maps.Clone(before)
+	maps.Copy(both, after)
+	for _, name := range slices.Sorted(maps.Keys(both)) {
+		switch was, is := before[name], after[name]; {
+		case was == "":
+			fmt.Fprintln(&text, "create", name)
+		case is == "":
+			fmt.Fprintln(&text, "prune", name)
+		case was != is:
+			fmt.Fprintln(&text, "change", name)
+		}
+	}
+	return text.String()
+}
+
+// planned returns the same of a plan.
+func planned(plan *apply.Plan, before map[string]string) string {
+	after := maps.Clone(before)
+	for _, c := range plan.Changes {
+		switch c.Action {
+		case apply.ActionCreate, apply.ActionChange:
+			after[c.Object.Name] = "planned"
+		case apply.ActionPrune:
+			delete(after, c.Object.Name)
+		}
+	}
+	return happens(before, after)
+}
+
+// A field that the definition does not have is a mistake of the set, although the server answers 500.
+func TestUnknownField(t *testing.T) {
+	wrong := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x"}, "dta": map[string]any{"a": "b"}}}
+	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) { set.Add(wrong) }, apply.Owns(&corev1.ConfigMap{}))
+	err := o.settle(shop)
+	if failure.Classify(err).Class != failure.ClassTerminal || !strings.Contains(err.Error(), ".dta: field not declared in schema") {
+		t.Errorf("error %v", err)
+	}
+	if got := o.condition(shop); !strings.HasPrefix(got, "False WrongSet: ") {
+		t.Errorf("condition %s", got)
 	}
 }

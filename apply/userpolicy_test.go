@@ -170,7 +170,7 @@ func TestPlanOfPoliciesOfUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `refuse   ConfigMap default/unknown: annotation policy.ctrlkit.dev/reconcile of the object is "x": use "manage", "skip" or "detach-on-delete"
-prune    ConfigMap default/gone
+wait     ConfigMap default/gone: it is pruned when all objects of the set are written
 1 unchanged
 `
 	if diff := cmp.Diff(want, plan.String()); diff != "" {

@@ -181,8 +181,8 @@ func (p tablesTest) add(t *testing.T, name, id string) *v1.Stream {
 // checkOwnership lets a Stream name that of another one, with each word that it has, and be deleted:
 // nothing is changed. What its owner gives it, it takes.
 func (p tablesTest) checkOwnership(t *testing.T) {
-	giver := p.add(t, "giver", "")
-	giver = exampletest.Await(t, p.Cluster, "giver", exampletest.Ready[*v1.Stream])
+	p.add(t, "giver", "")
+	giver := exampletest.Await(t, p.Cluster, "giver", exampletest.Ready[*v1.Stream])
 	id := external.IDOf(giver)
 	_, err := p.db.ExecContext(t.Context(), "INSERT INTO messages SELECT id, 'a message' FROM streams")
 	exampletest.Must(t, err)
