@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package controlplane builds and starts a real Kubernetes control plane on a machine that has
-// nothing but Go: etcd, kube-apiserver and, as options, the controller manager (garbage collector,
+// Go and no other program: etcd, kube-apiserver and, as options, the controller manager (garbage collector,
 // namespaces, Jobs, Deployments, ...), the scheduler, and Nodes whose Pods become ready and
 // complete without running.
 //

@@ -15,8 +15,8 @@ func newControlPlaneCommand() *cobra.Command {
 		Short: "Build and start a real Kubernetes control plane",
 		Long: `Build and start a real Kubernetes control plane: etcd, kube-apiserver,
 kube-controller-manager, kube-scheduler, and Nodes whose Pods become ready
-without running. It needs nothing but Go: the programs are compiled once, from
-their published modules, into your cache.`,
+without running. It needs Go and no other program: the programs are
+compiled once, from their published modules, into your cache.`,
 		Example: `  # compile the programs (minutes the first time)
   ctrlkit controlplane build
 

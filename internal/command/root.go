@@ -25,8 +25,8 @@ func newRoot() (root *cobra.Command, started *bool) {
 		Long: `ctrlkit writes, checks and runs Kubernetes operators.
 
 A small language (files named *.ctrlkit) describes the objects that an operator reads and manages; "ctrlkit generate"
-writes Go from it. "ctrlkit run" builds an operator and runs it in a real Kubernetes control plane, which needs nothing
-but Go.`,
+writes Go from it. "ctrlkit run" builds an operator and runs it in a real Kubernetes control plane, which needs Go
+and no other program, or in memory.`,
 		Example: `  ctrlkit generate ./...                 write the Go for all *.ctrlkit files below this directory
   ctrlkit run ./examples/01_cronjob      build and run an operator, and watch its objects
   ctrlkit run --help                     show the help of a command`,
