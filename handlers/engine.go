@@ -98,7 +98,8 @@ func (x engineEntry[T]) prepare(r *Registry) (*entry, error) {
 		Name: r.engineName(e.kind, x.name), Client: r.base, APIReader: r.live, Finalizer: o.Finalizer, Recorder: r.options.Recorder, Observers: r.options.Observers,
 		Failures: r.options.Failures, SkipUnchanged: o.SkipUnchanged, Unwatched: o.Unwatched, Partial: !o.Complete,
 	}
-	if options.Finalizer == "" && e.kind.gvk.Group == "" { // the kinds of Kubernetes have no group to name it by
+	cleans := slices.ContainsFunc(x.steps, func(s step.Step[T]) bool { _, ok := s.(step.Cleaner[T]); return ok })
+	if options.Finalizer == "" && cleans && e.kind.gvk.Group == "" { // the kinds of Kubernetes have no group to name it by
 		options.Finalizer = "handlers.ctrlkit.dev/" + options.Name
 	}
 	made, err := step.New(options, x.steps...)

@@ -324,6 +324,9 @@ func TestGenerateForACoreKind(t *testing.T) {
 			want.Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: req.Object.Name + "-part"}}, apply.Unowned)
 			return nil
 		}, apply.Tracks(&corev1.Secret{})))
+		w.register(handlers.Generate("nothing to clean up", func(context.Context, *step.Request[*corev1.ConfigMap], *apply.Set) error {
+			return nil
+		}, apply.Owns(&corev1.Secret{})))
 		w.start()
 		time.Sleep(time.Minute)
 		cm, part := newConfigMap("a", nil), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a-part"}}
