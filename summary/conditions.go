@@ -4,6 +4,7 @@
 package summary
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -16,9 +17,20 @@ var (
 	// activities say by True that a controller is at work.
 	activities = []string{"Reconciling", "Progressing", "RollingOut", "ScalingUp", "ScalingDown", "Updating", "Upgrading", "NotReady"}
 	// goals say by True that all is well, and by anything else that it is not, or not yet.
-	goals = []string{"Ready", "Available", "Succeeded", "Complete", "Completed", "Healthy", "Established", "Programmed", "Accepted", "Reconciled", "ResolvedRefs"}
+	goals = []string{"Ready", "Available", "Succeeded", "Complete", "Completed", "Healthy", "Installed", "Established", "Programmed", "Accepted", "Reconciled", "ResolvedRefs"}
 	// requests say by False that the object can't be what it should be.
 	requests = []string{"Accepted", "Synced", "LastAsyncOperation"}
+	// pauses say by True that no controller is at work on an object.
+	pauses = []string{"Paused", "ReconciliationPaused", "Suspended"}
+)
+
+// Types that end in these words are failures, or goals, of objects that have none of the types
+// above: ErrorOccurred of Argo, ControlPlaneReady of Cluster API, ACK.ResourceSynced of AWS.
+var (
+	likeFailure = regexp.MustCompile(`(Error|Failure|Failed|ErrorOccurred|Terminal)$`)
+	likeGoal    = regexp.MustCompile(`(Ready|Available|Healthy|Active|Valid|Validated|Synced|Synchronized|Deployed|Initialized|Provisioned|Scheduled|Created|` +
+		`Registered|Bound|Reserved|Admitted|Issued|Configured|Applied|Attached|Connected|Launched|Installed|Reconciled|Success)$`)
+	noGoal = regexp.MustCompile(`(^|\.)(Not|No)[A-Z]|(Update|Upgrade)s?Available$`)
 )
 
 // activityIsOver are reasons of Progressing=True that mean the reverse, in Deployments and in the
@@ -26,10 +38,10 @@ var (
 var activityIsOver = []string{"NewReplicaSetAvailable", "AsExpected", "RolloutHealthy"}
 
 // failureReasons are the reasons by which a goal that is not reached says that it will not be.
-var failureReasons = []string{"Error", "Failed", "ReconcileError", "RevisionFailed", "SecretSyncedError", "Denied"}
+var failureReasons = regexp.MustCompile(`^(Error|Errored|Failed|ReconcileError|RevisionFailed|ContainerMissing|SecretSyncedError|ScaledObjectCheckFailed|Denied|NotSupported|Unsupported.*|Invalid.*|.*Invalid)$`)
 
-// byConditions judges an object by its conditions.
-func byConditions(d *document) (Summary, bool) {
+// byTrouble judges an object by the conditions that decide alone: of failures, and of activities.
+func byTrouble(d *document) (Summary, bool) {
 	if c, ok := d.first(failures, "True"); ok && !c.stale {
 		return c.says(StateFailed), true
 	}
@@ -42,17 +54,22 @@ func byConditions(d *document) (Summary, bool) {
 	if s, ok := byRequests(d); ok {
 		return s, true
 	}
-	ready, hasReady := d.condition("Ready")
-	if !hasReady || ready.status != "True" {
-		if c, ok := d.severe(); ok {
-			return c.says(StateFailed), true
-		}
-		if i := slices.IndexFunc(d.conditions, func(c cond) bool { return c.status == "False" && c.reason == "Error" && !c.stale }); i >= 0 {
-			return d.conditions[i].says(StateFailed), true
-		}
+	if ready, ok := d.condition("Ready"); ok && ready.status == "True" {
+		return Summary{}, false // it sums the others up
 	}
-	if hasReady {
-		return ready.asGoal(d), true // it sums the others up
+	c, ok := d.least(func(c cond) bool {
+		return c.status == "False" && !c.stale && (c.severity == "Error" || c.reason == "Error")
+	})
+	if !ok {
+		return Summary{}, false
+	}
+	return c.says(StateFailed), true
+}
+
+// byGoals judges an object by the conditions that are to become true.
+func byGoals(d *document) (Summary, bool) {
+	if ready, ok := d.condition("Ready"); ok {
+		return ready.asGoal(d), true
 	}
 	reached := false
 	for _, kind := range goals {
@@ -65,7 +82,38 @@ func byConditions(d *document) (Summary, bool) {
 		}
 		reached = true
 	}
-	return Summary{State: StateReady}, reached
+	if c, ok := d.first(pauses, "True"); ok {
+		return c.says(StateProgressing), true
+	}
+	if reached {
+		return Summary{State: StateReady}, true
+	}
+	if c, ok := d.least(func(c cond) bool { return c.status == "True" && likeFailure.MatchString(c.kind) && !c.stale }); ok {
+		return c.says(StateFailed), true
+	}
+	c, ok := d.least(func(c cond) bool {
+		return c.status == "Unknown" || c.status == "False" && (c.severity == "Warning" || likeGoal.MatchString(c.kind) && !noGoal.MatchString(c.kind))
+	})
+	return c.asGoal(d), ok
+}
+
+// byConditions judges what has no other status than conditions.
+func byConditions(d *document) (Summary, bool) {
+	if s, ok := byTrouble(d); ok {
+		return s, true
+	}
+	return byGoals(d)
+}
+
+// least returns the condition of the first type in the alphabet of those that are meant.
+func (d *document) least(meant func(cond) bool) (cond, bool) {
+	var found cond
+	for _, c := range d.conditions {
+		if meant(c) && (found.kind == "" || c.kind < found.kind) {
+			found = c
+		}
+	}
+	return found, found.kind != ""
 }
 
 // byRequests judges by conditions that say whether the spec could be used: Synced of Crossplane,
@@ -76,18 +124,6 @@ func byRequests(d *document) (Summary, bool) {
 		return Summary{}, false
 	}
 	return c.says(StateFailed), true
-}
-
-// severe returns the condition of the first type in the alphabet that is false with severity Error:
-// in Cluster API, a person has to act.
-func (d *document) severe() (cond, bool) {
-	var found cond
-	for _, c := range d.conditions {
-		if c.status == "False" && c.severity == "Error" && !c.stale && (found.kind == "" || c.kind < found.kind) {
-			found = c
-		}
-	}
-	return found, found.kind != ""
 }
 
 // asGoal judges by one condition that is to become true.
@@ -106,7 +142,7 @@ func (c cond) asGoal(d *document) Summary {
 // isFinal reports whether a goal that is false needs a change.
 func (c cond) isFinal(d *document) bool {
 	switch {
-	case c.severity == "Error" || slices.Contains(failureReasons, c.reason):
+	case c.severity == "Error" || failureReasons.MatchString(c.reason):
 		return true
 	case c.kind == "Succeeded": // of Tekton and Knative: it ran, and failed
 		return true

@@ -32,6 +32,10 @@ var kinds = map[schema.GroupKind]func(*document) Summary{
 	{Group: "storage.k8s.io", Kind: "VolumeAttachment"}:               ofAttachment,
 	{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}: ofSigningRequest,
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: byKstatus,
+	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:                 ofResourceClaim,
+
+	{Group: "argoproj.io", Kind: "Application"}:    ofApplication,
+	{Group: "kubevirt.io", Kind: "VirtualMachine"}: ofMachine,
 }
 
 // ofJob judges a Job by its end. To kstatus, it is current from its start.
@@ -190,4 +194,42 @@ func ofSigningRequest(d *document) Summary {
 		return Summary{State: StateReady}
 	}
 	return Summary{StateProgressing, "NotIssued", "its certificate is not issued yet"}
+}
+
+func ofResourceClaim(d *document) Summary {
+	if d.field("status", "allocation") == nil {
+		return Summary{StateProgressing, "NotAllocated", "no device is allocated to it"}
+	}
+	return Summary{State: StateReady}
+}
+
+// ofApplication judges an Application of Argo CD: its conditions have no status, and its health is
+// that of what was applied, not of what is declared.
+func ofApplication(d *document) Summary {
+	if c, ok := d.least(func(c cond) bool { return strings.HasSuffix(c.kind, "Error") }); ok {
+		return Summary{StateFailed, c.kind, c.text()}
+	}
+	switch phase := d.text("status", "operationState", "phase"); phase {
+	case "Failed", "Error":
+		return Summary{StateFailed, "Sync" + phase, cmp.Or(d.text("status", "operationState", "message"), "its last synchronization has failed")}
+	case "Running", "Terminating":
+		return Summary{StateProgressing, "Sync" + phase, "it is being synchronized"}
+	}
+	if s := ofPhase(d); s.State != StateReady || d.text("status", "sync", "status") == "Synced" {
+		return s
+	}
+	return Summary{StateProgressing, "OutOfSync", "what is applied is not what is declared"}
+}
+
+// ofMachine judges a VirtualMachine of KubeVirt. One that is to be off is ready when it is.
+func ofMachine(d *document) Summary {
+	running, _ := d.field("spec", "running").(bool)
+	off := d.text("spec", "runStrategy") == "Halted" || d.field("spec", "running") != nil && !running
+	if off && d.text("status", "printableStatus") == "Stopped" {
+		return Summary{State: StateReady}
+	}
+	if s, ok := byConditions(d); ok {
+		return s
+	}
+	return Summary{StateProgressing, ReasonNoStatus, "its controller has not reported"}
 }

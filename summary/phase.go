@@ -4,7 +4,10 @@
 package summary
 
 import (
+	"cmp"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -13,9 +16,9 @@ var phases = map[string]State{}
 
 func init() {
 	for state, words := range map[State]string{
-		StateReady:       "ready running active bound succeeded success successful complete completed available healthy online deployed established provisioned done finished enabled valid ok",
-		StateProgressing: "pending creating provisioning initializing initialising installing updating upgrading progressing scaling waiting starting building reconciling in-progress inprogress in_progress scheduling scheduled queued deploying configuring restoring resuming new",
-		StateFailed:      "failed failure error errored degraded lost invalid rejected crashed unhealthy unavailable missing timedout",
+		StateReady:       "ready running active bound succeeded success successful complete completed available healthy online serving listening streaming working existing deployed established provisioned done finished enabled valid stable attached green atlatestknown ok",
+		StateProgressing: "pending creating provisioning initializing initialising installing updating upgrading progressing scaling waiting starting building reconciling in-progress inprogress in_progress scheduling scheduled queued deploying configuring restoring resuming new accepted prepared paused submitted yellow",
+		StateFailed:      "failed failure error errored degraded lost invalid rejected crashed unhealthy unavailable missing timedout expired canceled cancelled aborted inconclusive faulted red",
 		StateTerminating: "deleting terminating removing destroying deprovisioning",
 	} {
 		for word := range strings.FieldsSeq(words) {
@@ -38,10 +41,14 @@ func meaningOf(phase string) State {
 		switch part = strings.ToLower(part); part {
 		case "not", "no", "without":
 			negated = true
-		case "progress", "setting", "failing", "finalizing":
+		case "progress":
 			found[StateProgressing] = true
 		default:
-			found[phases[part]] = true
+			state := phases[part]
+			if state == "" && part != "warning" && strings.HasSuffix(part, "ing") { // "Failing over"
+				state = StateProgressing
+			}
+			found[state] = true
 		}
 	}
 	switch {
@@ -58,28 +65,94 @@ func meaningOf(phase string) State {
 	return ""
 }
 
-// phasePaths are where objects without conditions that say something have their state as a word.
-var phasePaths = [][]string{{"status", "phase"}, {"status", "state"}, {"status", "health", "status"}}
+// wordPaths are where objects without conditions that say something have their state as a word.
+var wordPaths = [][]string{
+	{"phase"}, {"state"}, {"health", "status"}, {"state", "phase"}, {"applicationState", "state"}, {"jobStatus", "state"},
+}
 
-// byPhase judges an object by a word. A word that is not known is no readiness: nothing is.
-func byPhase(d *document) (Summary, bool) {
-	for _, path := range phasePaths {
-		word := d.text(path...)
-		if word == "" {
-			continue
+// wordFields are other fields of a status that have such a word: clusterStatus, jobStatus, health.
+// A field that is named after the kind is one, too: dbInstanceStatus of a DBInstance.
+var wordFields = regexp.MustCompile(`^(?i:((postgres)?cluster|current|overall|lifecycle|job|jobdeployment|application|instance|resource|service)(status|state|phase)|health|robustness)$`)
+
+// A word is the state of an object as one of its fields has it.
+type word struct {
+	field, text string
+	state       State
+}
+
+// words returns the words of a status: those of wordPaths first, others in the order of their
+// names.
+func (d *document) words() []word {
+	var found []word
+	for _, path := range wordPaths {
+		if text := d.text(append([]string{"status"}, path...)...); text != "" {
+			found = append(found, word{path[0], text, d.meaningOf(text)})
 		}
-		message := d.text("status", "message")
-		if message == "" {
-			message = "its " + path[1] + " is " + word
+	}
+	for _, field := range slices.Sorted(maps.Keys(d.status)) {
+		text := textOf(d.status[field])
+		if text != "" && (wordFields.MatchString(field) || strings.EqualFold(field, d.gk.Kind+"Status")) {
+			found = append(found, word{field, text, d.meaningOf(text)})
 		}
-		switch state := meaningOf(word); state {
-		case "":
-			return unknown(ReasonUnknownPhase, "its "+path[1]+" is "+word), true
-		case StateReady:
+	}
+	return found
+}
+
+// ending are kinds of objects whose work has an end: running, they are not ready.
+var ending = regexp.MustCompile(`(Job|Run|Workflow|Backup|Restore|Application)$`)
+
+// repeated are kinds of objects that make such objects.
+var repeated = regexp.MustCompile(`^(Cron|Scheduled|Scaled)|^Application$`)
+
+func (d *document) ends() bool {
+	return ending.MatchString(d.gk.Kind) && !repeated.MatchString(d.gk.Kind)
+}
+
+func (d *document) meaningOf(text string) State {
+	if state := meaningOf(text); state != StateReady || !d.ends() {
+		return state
+	}
+	if slices.Contains([]string{"running", "active"}, strings.ToLower(text)) {
+		return StateProgressing
+	}
+	return StateReady
+}
+
+// flags are where objects say by a boolean whether they are ready.
+var flags = []string{"ready", "readyToUse"}
+
+// byFlags judges an object by a boolean.
+func byFlags(d *document) (Summary, bool) {
+	for _, name := range flags {
+		if ready, ok := d.status[name].(bool); ok && !ready {
+			message := d.text("status", "error", "message")
+			if message == "" {
+				message = "it is not " + name
+			}
+			return Summary{StateProgressing, "NotReady", message}, true
+		} else if ok {
 			return Summary{State: StateReady}, true
-		default:
-			return Summary{state, ReasonPhase, message}, true
 		}
 	}
 	return Summary{}, false
+}
+
+// byPhase judges an object by words: by the first that has an agreed meaning, unless another says
+// that the object has failed or is at work. A word that is not known is no readiness: nothing is.
+func byPhase(d *document) (Summary, bool) {
+	words := d.words()
+	if len(words) == 0 {
+		return Summary{}, false
+	}
+	for _, state := range []State{StateFailed, StateTerminating, StateProgressing, StateReady} {
+		i := slices.IndexFunc(words, func(w word) bool { return w.state == state })
+		switch {
+		case i < 0:
+		case state == StateReady:
+			return Summary{State: StateReady}, true
+		default:
+			return Summary{state, ReasonPhase, cmp.Or(d.text("status", "message"), "its "+words[i].field+" is "+words[i].text)}, true
+		}
+	}
+	return unknown(ReasonUnknownPhase, "its "+words[0].field+" is "+words[0].text), true
 }

@@ -161,19 +161,31 @@ func (d *document) summarize() Summary {
 	if d.status == nil {
 		return Summary{State: StateReady, Reason: ReasonNoStatus}
 	}
-	s, decided := Summary{State: StateReady}, false
-	for _, judge := range []func(*document) (Summary, bool){byFailure, byConditions, byParents, byReplicas} {
-		if s, decided = judge(d); decided && s.State != StateReady {
+	for _, judge := range []judge{byFailure, byTrouble} {
+		if s, ok := judge(d); ok {
 			return s
-		} else if decided {
+		}
+	}
+	s, decided := Summary{State: StateReady}, false
+	for _, judge := range []judge{byGoals, byParents, byReplicas, byFlags} {
+		if s, decided = judge(d); decided {
 			break
 		}
 	}
-	if phase, ok := byPhase(d); ok && (!decided || phase.State == StateFailed) { // that it is complete does not say how
-		return phase
+	if phase, ok := byPhase(d); ok && (!decided || phase.State == StateFailed && s.Reason != ReasonNotObserved) {
+		return phase // that an object is complete does not say how it has ended
+	}
+	switch {
+	case decided:
+		return s
+	case len(d.conditions) > 0 && d.ends():
+		return Summary{StateProgressing, "Running", "none of its conditions says that it has ended"}
 	}
 	return Summary{State: StateReady}
 }
+
+// A judge looks at one part of an object. It reports whether that part decides.
+type judge = func(*document) (Summary, bool)
 
 // byParents judges by the conditions that each of several controllers has written: those of the
 // Gateway API, for routes and policies.
