@@ -120,7 +120,7 @@ func (k *keeper) planPrune(leftovers []leftover, changes []Change) []Change {
 	as := Change{Action: ActionPrune}
 	leftovers = slices.DeleteFunc(leftovers, func(l leftover) bool { return !l.object.GetDeletionTimestamp().IsZero() })
 	switch {
-	case slices.ContainsFunc(changes, func(c Change) bool { return c.Action == ActionRefuse || c.Action == ActionWait }):
+	case slices.ContainsFunc(changes, func(c Change) bool { return c.Action == ActionRefuse || c.Action == ActionWait || c.Action == ActionReplace }):
 		as = Change{Action: ActionWait, Why: "it is pruned when all objects of the set are written"}
 	case k.pruneLimit >= 0 && len(leftovers) > k.pruneLimit:
 		as = Change{Action: ActionRefuse, Why: (&limitError{refsOf(leftovers), k.pruneLimit}).Error()}

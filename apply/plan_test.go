@@ -18,10 +18,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/step"
 	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
@@ -94,63 +95,91 @@ func TestPlanOfAnotherStep(t *testing.T) {
 	}
 }
 
-// Random sets of a few ConfigMaps, some of which are refused, edited by others, or too many to prune:
-// what the plan says is what the step then does.
+// Random sets of a few ConfigMaps, some of which are refused, immutable, edited by others, or too many
+// to prune: what the plan says is what the reconcile then does.
 func TestPlanIsWhatHappens(t *testing.T) {
-	for seed := range uint64(60) {
-		random := rand.New(rand.NewPCG(seed, 0))
-		names := []string{"a", "b", "c", "d", "e", "foreign", "Bad_Name"}
-		wanted := map[string]string{}
-		var policies []any
-		parts := apply.Children("Parts", func(_ context.Context, _ *step.Request[*corev1.ReplicationController], want *apply.Set) error {
-			for _, name := range slices.Sorted(maps.Keys(wanted)) {
-				want.Add(append([]any{newConfigMap(name, "of", wanted[name])}, policies...)...)
+	for seed := range uint64(max(*sequences, 20)) {
+		plansHappen(newCluster(t), seed)
+	}
+}
+
+// The same on a real control plane.
+func TestPlanIsWhatHappensOnRealServer(t *testing.T) {
+	rings.Test(t, "starts a control plane")
+	plane := startPlane(t, 0)
+	for seed := range uint64(*sequences) {
+		c := connect(t, plane, fmt.Sprintf("plans-%d", seed))
+		c.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}})
+		plansHappen(c, 1000+seed)
+	}
+}
+
+// plansHappen plans and reconciles a random sequence of sets of one Shop.
+func plansHappen(c *cluster, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	names := []string{"a", "b", "c", "d", "e", "foreign", "Bad_Name"}
+	wanted, isImmutable := map[string]string{}, random.IntN(3) == 0
+	var policies []any
+	parts := apply.Children("Parts", func(_ context.Context, _ *step.Request[*Shop], want *apply.Set) error {
+		for _, name := range slices.Sorted(maps.Keys(wanted)) {
+			cm := newConfigMap(name, "of", wanted[name])
+			if name == "d" && isImmutable {
+				cm.Immutable = &isImmutable
 			}
-			return nil
-		}, apply.Owns(&corev1.ConfigMap{}), apply.PruneLimit(2))
-		owner := &corev1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner"}}
-		foreign := newConfigMap("foreign", "of", "others")
-		foreign.Namespace = "default"
-		req := steptest.NewRequest(t, owner, steptest.WithObjects(foreign))
-		all := func() map[string]string {
-			list, found := &corev1.ConfigMapList{}, map[string]string{}
-			if err := req.Client.List(t.Context(), list); err != nil {
-				t.Fatal(err)
-			}
-			for _, cm := range list.Items {
-				found[cm.Name] = cm.ResourceVersion
-			}
-			return found
+			want.Add(append([]any{cm}, policies...)...)
 		}
-		for turn := range 8 {
-			clear(wanted)
-			for _, name := range names {
-				if rare := name == "foreign" || name == "Bad_Name"; random.IntN(3) > 0 && (!rare || random.IntN(4) == 0) {
-					wanted[name] = fmt.Sprint(random.IntN(2))
-				}
+		return nil
+	}, apply.Owns(&corev1.ConfigMap{}), apply.PruneLimit(2))
+	c.create(newConfigMap("foreign", "of", "others"))
+	shop := client.ObjectKeyFromObject(c.shop("shop"))
+	engine, err := step.New(step.Options[*Shop]{Name: "shops", Client: c.client}, parts)
+	if err != nil {
+		c.t.Fatalf("%v", err)
+	}
+	for turn := range 8 {
+		clear(wanted)
+		for _, name := range names {
+			if rare := name == "foreign" || name == "Bad_Name"; random.IntN(3) > 0 && (!rare || random.IntN(4) == 0) {
+				wanted[name] = fmt.Sprint(random.IntN(2))
 			}
-			policies = [][]any{nil, {apply.Theirs}, {apply.StopOnConflict}, {apply.CreateOnly}}[random.IntN(4)]
-			if edited := newConfigMap(names[random.IntN(5)]); random.IntN(2) == 0 {
-				edited.Namespace = "default"
-				edit := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"of":"`+fmt.Sprint(random.IntN(3))+`"}}`))
-				_ = req.Client.Patch(t.Context(), edited, edit, client.FieldOwner("kubectl-edit")) // if it is there
-			}
-			plan, err := apply.PlanFor(t.Context(), req, parts)
-			if err != nil {
-				t.Fatal(err)
-			}
-			before := all()
-			_, doErr := parts.Do(t.Context(), req)
-			after := all()
-			if happened := happens(before, after); happened != planned(plan, before) {
-				t.Fatalf("seed %d, turn %d: happened:\n%splanned:\n%sall of it:\n%s%v", seed, turn, happened, planned(plan, before), plan, doErr)
-			}
-			refuses := slices.ContainsFunc(plan.Changes, func(c apply.Change) bool { return c.Action == apply.ActionRefuse })
-			if refuses != (doErr != nil && len(ctrlkit.Waits(doErr)) == 0) {
-				t.Fatalf("seed %d, turn %d: %v, planned:\n%s", seed, turn, doErr, plan)
-			}
+		}
+		policies = [][]any{nil, {apply.Theirs}, {apply.StopOnConflict}, {apply.CreateOnly}, {apply.Replace}}[random.IntN(5)]
+		if edited := newConfigMap(names[random.IntN(5)]); random.IntN(2) == 0 {
+			edited.Namespace = c.namespace
+			edit := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"of":"`+fmt.Sprint(random.IntN(3))+`"}}`))
+			_ = c.client.Patch(c.ctx, edited, edit, client.FieldOwner("kubectl-edit")) // if it is there
+		}
+		req, err := engine.RequestFor(c.ctx, shop)
+		if err != nil {
+			c.t.Fatalf("%v", err)
+		}
+		plan, err := apply.PlanFor(c.ctx, req, parts)
+		if err != nil {
+			c.t.Fatalf("seed %d, turn %d: %v", seed, turn, err)
+		}
+		before := c.versions()
+		_, doErr := engine.Reconcile(c.ctx, reconcile.Request{NamespacedName: shop})
+		after := c.versions()
+		if happened := happens(before, after); happened != planned(plan, before) {
+			c.t.Fatalf("seed %d, turn %d: happened:\n%splanned:\n%sall of it:\n%s%v", seed, turn, happened, planned(plan, before), plan, doErr)
+		}
+		refuses := slices.ContainsFunc(plan.Changes, func(c apply.Change) bool { return c.Action == apply.ActionRefuse })
+		if refuses != (doErr != nil) {
+			c.t.Fatalf("seed %d, turn %d: %v, planned:\n%s", seed, turn, doErr, plan)
 		}
 	}
+}
+
+// versions returns the resource versions of the ConfigMaps.
+func (c *cluster) versions() map[string]string {
+	list, found := &corev1.ConfigMapList{}, map[string]string{}
+	if err := c.client.List(c.ctx, list, client.InNamespace(c.namespace)); err != nil {
+		c.t.Fatalf("%v", err)
+	}
+	for _, cm := range list.Items {
+		found[cm.Name] = cm.ResourceVersion
+	}
+	return found
 }
 
 // happens returns what has become of objects, by their names and versions.
@@ -178,7 +207,7 @@ func planned(plan *apply.Plan, before map[string]string) string {
 		switch c.Action {
 		case apply.ActionCreate, apply.ActionChange:
 			after[c.Object.Name] = "planned"
-		case apply.ActionPrune:
+		case apply.ActionPrune, apply.ActionReplace: // it is created again by the next reconcile
 			delete(after, c.Object.Name)
 		}
 	}

@@ -87,6 +87,20 @@ func TestSequences(t *testing.T) {
 // The same on a real control plane.
 func TestSequencesOnRealServer(t *testing.T) {
 	rings.Test(t, "starts a control plane")
+	config := startPlane(t, controlplane.PartControllerManager)
+	n := 0
+	runSequences(t, *sequences, func(seed int) *cluster {
+		n++
+		c := connect(t, config, fmt.Sprintf("sequence-%d-%d", seed, n))
+		c.patience = 20 * time.Second
+		c.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}})
+		return c
+	})
+}
+
+// startPlane starts a control plane with the definition of Shops.
+func startPlane(t *testing.T, parts controlplane.Parts) *rest.Config {
+	t.Helper()
 	definition := shopDefinition()
 	definition.APIVersion, definition.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
 	data, err := yaml.Marshal(definition)
@@ -97,17 +111,10 @@ func TestSequencesOnRealServer(t *testing.T) {
 	if err := os.WriteFile(file, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	plane := controlplanetest.Start(t, controlplane.Options{Parts: controlplane.PartControllerManager, CRDs: []string{file}})
+	plane := controlplanetest.Start(t, controlplane.Options{Parts: parts, CRDs: []string{file}})
 	config := rest.CopyConfig(plane.Config())
 	config.QPS = -1
-	n := 0
-	runSequences(t, *sequences, func(seed int) *cluster {
-		n++
-		c := connect(t, config, fmt.Sprintf("sequence-%d-%d", seed, n))
-		c.patience = 20 * time.Second
-		c.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}})
-		return c
-	})
+	return config
 }
 
 func runSequences(t *testing.T, n int, start func(seed int) *cluster) {

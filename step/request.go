@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
@@ -108,6 +110,34 @@ func (r *Request[T]) Save(ctx context.Context) error {
 		return nil
 	}
 	return exclusively(ctx, func() error { return r.save(ctx) })
+}
+
+// RequestFor returns a request for one object, for a program that asks what a step would do: an
+// upgrade that prints apply.PlanFor of each object before it starts. It is as if it were made by hand
+// (see [Request]), but has the engine's name as the owner of what it writes, and its client sends
+// writes as dry runs. What a step does outside the cluster is not held back.
+//
+// The object is read through Options.Client, or from APIReader if there is one. The error is that of
+// reading it.
+func (e *Engine[T]) RequestFor(ctx context.Context, key client.ObjectKey) (*Request[T], error) {
+	var reader client.Reader = e.options.Client
+	if e.options.APIReader != nil {
+		reader = e.options.APIReader
+	}
+	obj := e.resource.newObject()
+	if err := reader.Get(ctx, key, obj); err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", e.resource.kind, key, err)
+	}
+	req := &Request[T]{
+		Object: obj, Client: client.NewDryRunClient(client.WithFieldOwner(e.options.Client, e.options.Name)),
+		APIReader: e.options.APIReader, Logger: log.FromContext(ctx), Now: time.Now(), table: &e.options.Failures,
+	}
+	req.complete(e.plan, e.options.Name, &e.finalizers)
+	req.Snapshot() // from now on it is known
+	if set, err := condition.NewSet(obj, condition.Options{Declared: e.plan.declared, Retired: e.options.Retired, Partial: e.options.Partial, Now: req.Now}); err == nil {
+		req.Conditions = set
+	}
+	return req, nil
 }
 
 // Snapshot returns the object as it was when the reconcile began. It belongs to the cache and must

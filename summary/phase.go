@@ -17,8 +17,8 @@ var phases = map[string]State{}
 func init() {
 	for state, words := range map[State]string{
 		StateReady:       "ready running active bound succeeded success successful complete completed available healthy online serving listening streaming working existing deployed established provisioned done finished enabled valid stable attached green atlatestknown ok",
-		StateProgressing: "pending creating provisioning initializing initialising installing updating upgrading progressing scaling waiting starting building reconciling in-progress inprogress in_progress scheduling scheduled queued deploying configuring restoring resuming new accepted prepared paused submitted yellow",
-		StateFailed:      "failed failure error errored degraded lost invalid rejected crashed unhealthy unavailable missing timedout expired canceled cancelled aborted inconclusive faulted red",
+		StateProgressing: "pending creating provisioning initializing installing updating upgrading progressing scaling waiting starting building reconciling in-progress inprogress in_progress scheduling scheduled queued deploying configuring restoring resuming new accepted prepared paused submitted yellow",
+		StateFailed:      "failed failure error errored degraded lost invalid rejected crashed unhealthy unavailable missing timedout expired canceled aborted inconclusive faulted red",
 		StateTerminating: "deleting terminating removing destroying deprovisioning",
 	} {
 		for word := range strings.FieldsSeq(words) {
@@ -30,9 +30,13 @@ func init() {
 // parts are the words of a phase: "PartiallyFailed" has two, "Cluster in healthy state" four.
 var parts = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 
+// spelling makes British English American.
+var spelling = strings.NewReplacer("ancell", "ancel", "ising", "izing", "ised", "ized")
+
 // meaningOf returns the state that a phase stands for, empty if its words do not say. Of several,
 // failed counts before progressing, and that before ready, unless there is a negation.
 func meaningOf(phase string) State {
+	phase = spelling.Replace(phase)
 	if state, ok := phases[strings.ToLower(phase)]; ok {
 		return state
 	}
