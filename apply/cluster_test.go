@@ -296,15 +296,15 @@ func (o *operator) write(verb string, obj client.Object, do func() error) error 
 }
 
 // condition returns the condition of the set as text.
-func (o *operator) condition(shop *Shop) string {
-	o.t.Helper()
+func (c *cluster) condition(shop *Shop) string {
+	c.t.Helper()
 	now := &Shop{}
-	if !o.get(now, shop.Name) {
+	if !c.get(now, shop.Name) {
 		return ""
 	}
 	all, err := condition.Of(now)
 	if err != nil {
-		o.t.Fatalf("conditions: %v", err)
+		c.t.Fatalf("conditions: %v", err)
 	}
 	for _, c := range all {
 		if c.Type == "PartsReady" {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,10 +28,11 @@ type item struct {
 	hash    string         // of content
 	tracked bool           // it has no owner reference
 	once    *once          // nil without the policy Once
+	missing bool           // the API server does not have the kind: only Kind, Group, gvk and policy are known
 }
 
 // items returns the objects of a set. The error names everything that is wrong with it, which is
-// terminal, and the kinds that the API server does not know yet, which is not.
+// terminal, and the kinds of which the API server did not say whether it has them, which is not.
 func (k *keeper) items(set *Set) ([]*item, error) {
 	var mistakes, failures []error
 	var err error
@@ -42,7 +44,12 @@ func (k *keeper) items(set *Set) ([]*item, error) {
 	for i := range set.additions {
 		a := &set.additions[i]
 		it, err := k.item(a)
-		if unknown := (*unknownKindError)(nil); errors.As(err, &unknown) {
+		switch unknown := (*unknownKindError)(nil); {
+		case !errors.As(err, &unknown):
+		case meta.IsNoMatchError(err):
+			items = append(items, it)
+			continue
+		default:
 			failures = append(failures, fmt.Errorf("%s, added at %s: %w", a.text(), a.place(), err))
 			continue
 		}
@@ -89,7 +96,8 @@ func (k *keeper) item(a *addition) (*item, error) {
 		unfold(content)
 	}
 	if err := k.locate(it); err != nil {
-		return nil, err
+		it.missing = true
+		return it, err
 	}
 	if it.policy.has(Once) {
 		Replace.apply(&it.policy)
@@ -133,6 +141,7 @@ func (k *keeper) locate(it *item) error {
 	namespaced, err := k.namespaced(it.gvk)
 	switch {
 	case err != nil:
+		it.Ref = refOf(it.gvk.GroupKind(), client.ObjectKey{Namespace: namespace, Name: name})
 		return &unknownKindError{err}
 	case !namespaced && namespace != "":
 		return fmt.Errorf("it has the namespace %q, but %s is a cluster-scoped kind", namespace, it.gvk.Kind)
@@ -160,6 +169,11 @@ func (k *keeper) locate(it *item) error {
 		return fmt.Errorf("%s: give %s to apply.Children", whyTracked(it, elsewhere), k.declaration(it, elsewhere))
 	}
 	return nil
+}
+
+// definition names what an item of a missing kind waits for.
+func (it *item) definition() string {
+	return fmt.Sprintf("the definition of %s in %s", it.gvk.Kind, it.gvk.GroupVersion())
 }
 
 func (k *keeper) declaration(it *item, elsewhere bool) string {

@@ -161,6 +161,10 @@ func (k *keeper) ensureGuarded(ctx context.Context, s *state) {
 
 // ensure makes one object as it should be, and notes how it is.
 func (k *keeper) ensure(ctx context.Context, s *state) {
+	if s.item.missing {
+		*s = state{item: s.item, waits: s.item.definition()}
+		return
+	}
 	c := &child{keeper: k, item: s.item}
 	ensure := c.ensure
 	if s.item.once != nil {

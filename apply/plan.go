@@ -96,6 +96,10 @@ func (c *children[T]) plan(ctx context.Context, req *step.Request[T]) (*Plan, er
 	wanted := make(map[Ref]bool, len(items))
 	for _, it := range items {
 		wanted[it.Ref] = true
+		if it.missing {
+			p.Changes = append(p.Changes, Change{Action: ActionWait, Object: it.Ref, Why: it.definition()})
+			continue
+		}
 		change, err := (&child{keeper: k, item: it}).plan(ctx)
 		switch {
 		case err != nil:
@@ -120,7 +124,9 @@ func (k *keeper) planPrune(leftovers []leftover, changes []Change) []Change {
 	as := Change{Action: ActionPrune}
 	leftovers = slices.DeleteFunc(leftovers, func(l leftover) bool { return !l.object.GetDeletionTimestamp().IsZero() })
 	switch {
-	case slices.ContainsFunc(changes, func(c Change) bool { return c.Action == ActionRefuse || c.Action == ActionWait || c.Action == ActionReplace }):
+	case slices.ContainsFunc(changes, func(c Change) bool {
+		return c.Action == ActionRefuse || c.Action == ActionWait || c.Action == ActionReplace
+	}):
 		as = Change{Action: ActionWait, Why: "it is pruned when all objects of the set are written"}
 	case k.pruneLimit >= 0 && len(leftovers) > k.pruneLimit:
 		as = Change{Action: ActionRefuse, Why: (&limitError{refsOf(leftovers), k.pruneLimit}).Error()}

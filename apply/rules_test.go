@@ -4,7 +4,9 @@
 package apply_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,10 +14,14 @@ import (
 	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/step"
 	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
@@ -65,4 +71,32 @@ func schemeOf(add ...func(*runtime.Scheme) error) *runtime.Scheme {
 		}
 	}
 	return scheme
+}
+
+// An engine of untyped objects knows what its children need, and keeps them.
+func TestChildrenOfUntypedOwners(t *testing.T) {
+	c := newCluster(t)
+	shop := client.ObjectKeyFromObject(c.shop("shop"))
+	parts := apply.Children("Parts", func(_ context.Context, req *step.Request[*unstructured.Unstructured], want *apply.Set) error {
+		want.Add(newConfigMap(req.Object.GetName()))
+		return nil
+	}, apply.Owns(&corev1.ConfigMap{}))
+	engine, err := step.New(step.Options[*unstructured.Unstructured]{Name: "shops", Kind: shopVersion.WithKind("Shop"), Client: c.client}, parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs, err := engine.Needs()
+	if err != nil || !slices.ContainsFunc(needs, func(n permission.Need) bool { return n.Resource == "shops/finalizers" && n.Verb == "update" }) {
+		t.Errorf("needs %v, error %v", needs, err)
+	}
+	if _, err := engine.Reconcile(c.ctx, reconcile.Request{NamespacedName: shop}); err != nil {
+		t.Error(err)
+	}
+	child := newConfigMap("shop")
+	if !c.get(child, "shop") || child.OwnerReferences[0].Kind != "Shop" {
+		t.Errorf("the child: %v", child)
+	}
+	if got := c.condition(&Shop{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}); got != "True AllReady" {
+		t.Errorf("condition %s", got)
+	}
 }

@@ -105,6 +105,8 @@ func (c *children[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result
 		return ctrlkit.RequeueIfError(terminal(r.limited, ReasonPruneLimit, "restore what the set is made from, delete the objects yourself, or raise the limit"))
 	case lacks != "" && slices.ContainsFunc(r.states, func(s state) bool { return s.unseen }):
 		return ctrlkit.PollFor(lacks, goneEvery)
+	case lacks != "" && slices.ContainsFunc(r.states, func(s state) bool { return s.item.missing }):
+		return ctrlkit.PollFor(lacks, definitionEvery)
 	case lacks != "":
 		return ctrlkit.WaitFor(lacks)
 	}
@@ -203,6 +205,10 @@ func (c *formerlyCleaned[T]) Cleans(req *step.Request[T]) bool {
 
 // goneEvery is how often is looked whether objects are gone, as a precaution: a watch reports it.
 const goneEvery = 10 * time.Second
+
+// definitionEvery is how often is looked whether the API server has a kind, as a precaution: the
+// engine reconciles all objects when its watch begins.
+const definitionEvery = time.Minute
 
 // lacks says what the set lacks: "1 of 3: Deployment default/web: 1 of 2 replicas updated". It is
 // empty if all are ready.

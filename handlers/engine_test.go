@@ -316,6 +316,28 @@ func TestGenerateLeavesOthers(t *testing.T) {
 	})
 }
 
+// A kind without a definition stops its objects of a set, and no others.
+func TestGenerateOfAMissingKind(t *testing.T) {
+	withProjects(t, "p", func(w *world) {
+		widget := newUnstructured(projectKind.GroupVersion().WithKind("Widget"), "p")
+		w.register(handlers.Generate("parts", func(_ context.Context, _ *step.Request[*Project], want *apply.Set) error {
+			want.Add(newConfigMap("p-part", nil), widget.DeepCopy())
+			return nil
+		}, apply.Owns(&corev1.ConfigMap{}, widget)))
+		w.start()
+		time.Sleep(time.Minute)
+		if got := w.conditions("p"); w.children() != "p-part" || !strings.Contains(got, "PartsReady=False") {
+			t.Errorf("without the definition: %q, conditions %q", w.children(), got)
+		}
+		w.must(w.server.Install(definitionOf("Widget")))
+		time.Sleep(2 * time.Minute)
+		if got := w.conditions("p"); !strings.Contains(got, "PartsReady=True") {
+			t.Errorf("with the definition: conditions %q", got)
+		}
+		w.must(w.user.Get(w.ctx, client.ObjectKeyFromObject(widget), widget))
+	})
+}
+
 // The kinds of Kubernetes have no group that a finalizer could be named by.
 func TestGenerateForACoreKind(t *testing.T) {
 	inWorld(t, nil, func(w *world) {

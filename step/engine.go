@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -51,6 +52,12 @@ type Options[T client.Object] struct {
 	//   - when it suspects a hot loop, to find out what a write to an object that is in no cache
 	//     changes, and which client has written it.
 	APIReader client.Reader
+
+	// Cache is the cache of the manager: use Manager.GetCache. With it, a kind that a step watches and
+	// that the API server does not have stops only the objects that need it: the watch begins, and all
+	// objects are reconciled, at most ten seconds after its definition is there. Without it, such a
+	// kind ends the operator two minutes after its start.
+	Cache cache.Cache
 
 	// Kind is the kind of objects of the type *unstructured.Unstructured, with its version, and empty
 	// for any other T.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -21,13 +22,17 @@ import (
 )
 
 // watchLater adds a watch of a kind that the API server may not have yet, with the handler for it,
-// nil if there is none but that of NamedBy.
-func (e *Engine[T]) watchLater(b *builder.Builder, w Watch, gvk schema.GroupVersionKind, events handler.EventHandler) {
+// nil if there is none but that of NamedBy. With all, all objects are reconciled when it begins.
+func (e *Engine[T]) watchLater(b *builder.Builder, w Watch, gvk schema.GroupVersionKind, events handler.EventHandler, all bool) {
 	c := e.options.Client
+	var began func(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error
+	if all {
+		began = e.enqueueAll
+	}
 	add := func(h handler.EventHandler) {
 		// The builder adds its event filters to all other sources.
 		inner := source.Kind(w.Later, w.Object, h, e.EventFilter(), noting{gvk.GroupKind(), w.Note, w.Changed})
-		b.WatchesRawSource(&laterSource{c.RESTMapper(), gvk, inner})
+		b.WatchesRawSource(&laterSource{c.RESTMapper(), gvk, inner, began})
 	}
 	if w.NamedBy != nil {
 		add(e.naming(b, &references.Index[T]{Named: w.NamedBy, NamedAs: w.NamedAs}))
@@ -43,7 +48,9 @@ func (e *Engine[T]) watchLater(b *builder.Builder, w Watch, gvk schema.GroupVers
 type laterSource struct {
 	mapper apimeta.RESTMapper
 	kind   schema.GroupVersionKind
-	inner  source.Source
+	inner  source.SyncingSource
+	// began is called when the kind is known and its objects are in the cache; it may be nil.
+	began func(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error
 }
 
 // lookForKind is how often the API server is asked for a kind that it does not have.
@@ -60,9 +67,24 @@ func (s *laterSource) Start(ctx context.Context, queue workqueue.TypedRateLimiti
 		if err != nil {
 			return // the operator ends
 		}
-		if err := s.inner.Start(ctx, queue); err != nil {
+		err = s.inner.Start(ctx, queue)
+		if err == nil && s.began != nil {
+			if err = s.inner.WaitForSync(ctx); err == nil {
+				err = s.began(ctx, queue)
+			}
+		}
+		if err != nil && ctx.Err() == nil {
 			log.FromContext(ctx).Error(err, "Could not start a watch", "kind", s.kind.String())
 		}
 	}()
 	return nil
+}
+
+// enqueueAll requests a reconcile of each object.
+func (e *Engine[T]) enqueueAll(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	objects, err := references.List(ctx, e.options.Client, e.resource.newObject())
+	for _, obj := range objects {
+		queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+	}
+	return err
 }

@@ -113,6 +113,9 @@ func (e *Engine[T]) usesOf(s Step[T]) []permission.Use {
 	}
 	if d, ok := s.(UseDeclarer[T]); ok {
 		for _, u := range d.Uses() {
+			if _, own := u.Object.(T); own && u.Object.GetObjectKind().GroupVersionKind().Empty() {
+				u.Object = e.resource.newObject() // a step can't know the kind of untyped ones
+			}
 			u.By = declared(u.By, by)
 			all = append(all, u)
 		}

@@ -146,8 +146,8 @@ type Watch struct {
 	Changed func(before, now client.Object) bool
 	// Later is the cache of the manager if the definition of the kind may come after the operator
 	// has started. The controller does not wait for such a watch, which begins at most ten seconds
-	// after the API server has the kind. Without it, a kind that is missing ends the operator
-	// after two minutes. Event filters of the builder do not apply to it.
+	// after the API server has the kind. Event filters of the builder do not apply to it. With
+	// Options.Cache, which is for all watches of an engine, it need not be set.
 	Later cache.Cache
 	// Note is called for each object that exists, changes or is gone, before the reconcile that
 	// this requests. Before is nil for an object that was not there, now for one that is gone. It

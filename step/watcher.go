@@ -7,12 +7,14 @@ import (
 	"context"
 	"fmt"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/internal/references"
@@ -41,14 +43,35 @@ func (e *Engine[T]) eachDeclared(connect func(w Watch, gvk schema.GroupVersionKi
 // watchDeclared adds the watches that steps declare. It returns the kinds that may come later.
 func (e *Engine[T]) watchDeclared(b *builder.Builder) (later []schema.GroupKind, err error) {
 	err = e.eachDeclared(func(w Watch, gvk schema.GroupVersionKind) {
+		missing := w.Later == nil && e.isMissing(gvk)
+		if missing {
+			w.Later = e.options.Cache
+		}
 		if w.Later == nil {
 			e.watch(b, w, gvk.GroupKind())
 			return
 		}
-		e.watchLater(b, w, gvk, e.handlerOf(w))
+		e.watchLater(b, w, gvk, e.handlerOf(w), missing)
 		later = append(later, gvk.GroupKind())
 	})
 	return later, err
+}
+
+// isMissing reports whether the API server does not have a kind that a step watches, so that the watch
+// is one that may begin later.
+func (e *Engine[T]) isMissing(gvk schema.GroupVersionKind) bool {
+	_, err := e.options.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if !apimeta.IsNoMatchError(err) {
+		return false
+	}
+	logger := log.Log.WithName(e.options.Name).WithValues("kind", gvk.String())
+	if e.options.Cache == nil {
+		logger.Info("The API server does not have a kind that is watched: the operator ends unless its definition comes within two minutes. " +
+			"Set step.Options.Cache, so that only the objects which need it wait")
+		return false
+	}
+	logger.Info("The API server does not have a kind that is watched: the objects which need it wait for its definition")
+	return true
 }
 
 func (e *Engine[T]) watch(b *builder.Builder, w Watch, kind schema.GroupKind) {

@@ -1,0 +1,123 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// A kind without a definition stops the objects of it, what comes in later waves, and nothing else.
+// When the definition comes, the rest is made.
+func TestMissingDefinition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctrl.SetLogger(logr.Discard())
+		server := apiserver.New(apiserver.Options{Seed: 1, Now: time.Now})
+		if err := server.Install(shopDefinition()); err != nil {
+			t.Fatal(err)
+		}
+		c := connect(t, server.Config(), metav1.NamespaceDefault)
+		gadget := &unstructured.Unstructured{}
+		gadget.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"})
+		with, without := c.shop("with"), c.shop("without")
+
+		mgr := newManager(t, server)
+		parts := apply.Children("Parts", func(_ context.Context, req *step.Request[*Shop], want *apply.Set) error {
+			name := req.Object.Name
+			want.Add(newConfigMap(name))
+			want.Add(newConfigMap(name+"-later"), apply.Wave(1))
+			if name == "with" {
+				g := gadget.DeepCopy()
+				g.SetName(name)
+				want.Add(g)
+			}
+			return nil
+		}, apply.Owns(&corev1.ConfigMap{}, gadget))
+		engine, err := step.New(step.Options[*Shop]{Name: "shops", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Cache: mgr.GetCache()}, parts)
+		if err == nil {
+			err = engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&Shop{}))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := startManager(t, mgr)
+		check := func(when, exist, condition string) {
+			t.Helper()
+			var names []string
+			list := &corev1.ConfigMapList{}
+			if err := c.client.List(c.ctx, list); err != nil {
+				t.Fatal(err)
+			}
+			for _, cm := range list.Items {
+				names = append(names, cm.Name)
+			}
+			if got := strings.Join(names, " "); got != exist {
+				t.Errorf("%s there is %s, want %s", when, got, exist)
+			}
+			if got := c.condition(with); got != condition {
+				t.Errorf("%s the condition is %s", when, got)
+			}
+			if got := c.condition(without); got != "True AllReady" {
+				t.Errorf("%s the condition of the other is %s", when, got)
+			}
+		}
+		time.Sleep(10 * time.Minute)
+		check("without the definition", "with without without-later",
+			"False NotAllReady: 1 of 3 ready: Gadget with: waits for the definition of Gadget in example.com/v1")
+		definition := shopDefinition()
+		definition.Name, definition.Spec.Group = "gadgets.example.com", "example.com"
+		definition.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Kind: "Gadget", ListKind: "GadgetList", Plural: "gadgets", Singular: "gadget"}
+		if err := server.Install(definition); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		check("with the definition", "with with-later without without-later", "True AllReady")
+		stop()
+	})
+}
+
+// newManager returns a manager that nothing listens to.
+func newManager(t *testing.T, server *apiserver.Server) ctrl.Manager {
+	t.Helper()
+	mgr, err := ctrl.NewManager(server.Config(), ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Logger: logr.Discard(),
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mgr
+}
+
+// startManager starts a manager, and returns a function that stops it.
+func startManager(t *testing.T, mgr ctrl.Manager) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	return func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
