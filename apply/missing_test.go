@@ -5,6 +5,8 @@ package apply_test
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -62,15 +64,7 @@ func TestMissingDefinition(t *testing.T) {
 		stop := startManager(t, mgr)
 		check := func(when, exist, condition string) {
 			t.Helper()
-			var names []string
-			list := &corev1.ConfigMapList{}
-			if err := c.client.List(c.ctx, list); err != nil {
-				t.Fatal(err)
-			}
-			for _, cm := range list.Items {
-				names = append(names, cm.Name)
-			}
-			if got := strings.Join(names, " "); got != exist {
+			if got := strings.Join(slices.Sorted(maps.Keys(c.versions())), " "); got != exist {
 				t.Errorf("%s there is %s, want %s", when, got, exist)
 			}
 			if got := c.condition(with); got != condition {
