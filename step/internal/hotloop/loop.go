@@ -40,6 +40,9 @@ func (l *Loop) text(owner string) string {
 	case slices.Equal(managers, []string{owner}):
 		return what + " is written again and again: field manager " + track.Quote(managers) +
 			" writes it too, which is the name of this controller: look for a second copy of the operator and stop one of the two"
+	case len(managers) > 0 && w.Verb == "apply" && w.Subresource == "":
+		return what + " is written again and again: field manager " + track.Quote(managers) +
+			" writes it too, stop one of the two, or leave the field to it (a child: apply.Theirs)"
 	case len(managers) > 0:
 		return what + " is written again and again: field manager " + track.Quote(managers) + " writes it too, stop one of the two"
 	default:

@@ -29,6 +29,8 @@ func TestTextsOfALoop(t *testing.T) {
 			`which is the name of this controller: look for a second copy of the operator and stop one of the two`},
 		{"known managers", "patch", true, tier, []string{"helm", "kubectl"}, `.metadata.labels.tier of Pod default/self is written again and again: ` +
 			`field manager "helm", "kubectl" writes it too, stop one of the two`},
+		{"an applied field", "apply", true, tier, []string{"hpa"}, `.metadata.labels.tier of Pod default/self is written again and again: ` +
+			`field manager "hpa" writes it too, stop one of the two, or leave the field to it (a child: apply.Theirs)`},
 		{"unknown managers", "patch", true, tier, nil, `.metadata.labels.tier of Pod default/self is written again and again: ` +
 			`another client undoes it, which the managed fields do not name: find out which one and stop one of the two`},
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -86,7 +87,13 @@ func (t *target) suspected(before *track.Snapshot) bool {
 		return true
 	}
 	near := slices.ContainsFunc(t.facts, func(f fact) bool { return len(f.undone) >= sameWrites-2 })
-	return near && (before == nil || !before.Absent && len(before.Managers) == 0)
+	return near && (before == nil || !before.Absent && !namesManagers(before))
+}
+
+// namesManagers reports whether a state has the managers of its fields. A transform of the cache may have
+// dropped them, or all but ours and what differs between those of equal objects: their times.
+func namesManagers(s *track.Snapshot) bool {
+	return slices.ContainsFunc(s.Managers, func(e metav1.ManagedFieldsEntry) bool { return e.Time != nil })
 }
 
 // compare compares what a write has changed with what we have written before. It returns how often

@@ -13,17 +13,21 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -89,11 +93,48 @@ func TestMissingDefinition(t *testing.T) {
 	})
 }
 
-// newManager returns a manager that nothing listens to.
+// Who fights over a field is named, also where the cache has only our managed fields.
+func TestFightWithAnAutoscaler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctrl.SetLogger(logr.Discard())
+		server := apiserver.New(apiserver.Options{Seed: 1, Now: time.Now})
+		if err := server.Install(shopDefinition()); err != nil {
+			t.Fatal(err)
+		}
+		c := connect(t, server.Config(), metav1.NamespaceDefault)
+		shop := c.shop("shop")
+		mgr := newManager(t, server)
+		engine, err := step.New(step.Options[*Shop]{Name: "shops", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()},
+			apply.Children("Parts", func(_ context.Context, _ *step.Request[*Shop], want *apply.Set) error {
+				want.Add(newDeployment("web", 3), apply.NoWait)
+				return nil
+			}, apply.Owns(&appsv1.Deployment{})))
+		if err == nil {
+			err = engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&Shop{}))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := startManager(t, mgr)
+		for range 120 {
+			time.Sleep(time.Second)
+			c.patch(newDeployment("web", 3), `{"spec":{"replicas":5}}`)
+		}
+		c.get(shop, "shop")
+		ready := meta.FindStatusCondition(shop.Status.Conditions, condition.Ready)
+		want := `.spec.replicas of Deployment default/web is written again and again: field manager "third-party" writes it too, stop one of the two, or leave the field to it (a child: apply.Theirs)`
+		if ready == nil || !strings.Contains(ready.Message, want) {
+			t.Errorf("Ready is %v", ready)
+		}
+		stop()
+	})
+}
+
+// newManager returns a manager that nothing listens to. Its cache keeps the managed fields of the engine.
 func newManager(t *testing.T, server *apiserver.Server) ctrl.Manager {
 	t.Helper()
 	mgr, err := ctrl.NewManager(server.Config(), ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Logger: logr.Discard(),
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Logger: logr.Discard(), Cache: cache.Options{DefaultTransform: apply.CacheTransform("shops")},
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 	})
 	if err != nil {
