@@ -182,7 +182,7 @@ func TestASuspicionEnds(t *testing.T) {
 // The write that may prove a fight needs the field managers, which some caches leave out.
 func TestTheLastWriteIsSuspected(t *testing.T) {
 	managed := labelled("1")
-	managed.Managers = []metav1.ManagedFieldsEntry{{Manager: "helm"}}
+	managed.Managers = []metav1.ManagedFieldsEntry{{Manager: "helm", Time: &metav1.Time{}}}
 	var target target
 	for i := range sameWrites - 1 {
 		if target.suspected(labelled("1")) {
