@@ -134,7 +134,7 @@ func (c *child) apply(ctx context.Context, content map[string]any, guard, value 
 	answer.SetName(c.Name)
 	options = append(options, client.FieldOwner(c.manager))
 	if err := c.client.Patch(ctx, answer, client.RawPatch(types.ApplyYAMLPatchType, body), options...); err != nil {
-		err = fmt.Errorf("applying %s: %w", c.Ref, err)
+		err = fmt.Errorf("applying %s: %w", c.Ref, readable(err))
 		if strings.Contains(err.Error(), "failed to create typed patch object") { // answered with 500
 			err = terminal(err, ReasonWrongSet, "correct the field that the message names: its definition does not have it, or has another type")
 		}

@@ -131,6 +131,9 @@ func TestReplace(t *testing.T) {
 	if err := o.settle(shop); err == nil || !strings.Contains(o.condition(shop), "ImmutableField") || !strings.Contains(err.Error(), "spec.template") {
 		t.Errorf("without Replace: %v, %s", err, o.condition(shop))
 	}
+	if got := o.condition(shop); len(got) > 500 || !strings.Contains(got, "...: field is immutable") || !strings.HasSuffix(got, "to allow that for good") {
+		t.Errorf("the condition is too long, or has no remedy: %s", got)
+	}
 	policies = append(policies, apply.Replace)
 	image = "in valid\n"
 	o.settle(shop)

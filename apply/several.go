@@ -47,6 +47,37 @@ func join(errs ...error) error {
 // mostCauses is how many failures a condition names.
 const mostCauses = 3
 
+// An invalidError is the answer to an object that is not valid, without the values of fields that are
+// too long to be read: the API server prints a whole Pod template in the syntax of Go.
+type invalidError struct {
+	error
+	text string
+}
+
+func (e *invalidError) Error() string { return e.text }
+func (e *invalidError) Unwrap() error { return e.error }
+
+// longestPart is how many bytes of a value are worth reading.
+const longestPart = 60
+
+// readable returns err with a text that can be read.
+func readable(err error) error {
+	text := err.Error()
+	for _, cause := range causesOf(err) {
+		kind, rest, _ := strings.Cut(cause.Message, ": ") // "Invalid value: {...}: field is immutable"
+		end := strings.LastIndex(rest, ": ")
+		if end <= longestPart {
+			continue
+		}
+		short := kind + ": " + strings.ToValidUTF8(rest[:longestPart], "") + "..." + rest[end:]
+		text = strings.ReplaceAll(text, cause.Message, short)
+	}
+	if text == err.Error() {
+		return err
+	}
+	return &invalidError{err, text}
+}
+
 // textOf returns what a condition says of a failure: what has failed, each with its remedy if it
 // can't be retried. A remedy that all of them have is said once.
 func textOf(err error) string {
