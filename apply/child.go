@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -172,14 +173,31 @@ func (c *child) mayWrite(current client.Object, policy *policy) error {
 		by = "is controlled by " + controller.Kind + " " + controller.Name
 		remedy = "delete it if it is not needed, or have the " + c.ownerKind.Kind + " use another name"
 	} else if set != "" {
-		by = "belongs to another set"
-		if owner := current.GetAnnotations()[OwnerAnnotation]; owner != "" {
-			by += ", of " + owner
-		}
+		by = "belongs to " + c.setOf(current, controller)
 		remedy = "remove it from that set, or have the " + c.ownerKind.Kind + " use another name"
 	}
 	return failure.Mark(fmt.Errorf("%s exists, %s and is not ours", c.Ref, by), failure.WithClass(failure.ClassTerminal),
 		failure.WithSeverity(condition.SeverityError), failure.WithReason(ReasonOwnedByAnother), failure.WithRemedy(remedy))
+}
+
+// setOf describes the other set that an object belongs to: by its owner, and by the field manager that has
+// written its label.
+func (c *child) setOf(current client.Object, controller *metav1.OwnerReference) string {
+	set := "another set"
+	for _, entry := range current.GetManagedFields() {
+		if entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil || !bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:`+SetLabel+`"`)) {
+			continue
+		}
+		if set = "the set of operator " + strconv.Quote(entry.Manager); entry.Manager == c.manager {
+			set = "another set of this operator"
+		}
+	}
+	if owner := current.GetAnnotations()[OwnerAnnotation]; owner != "" {
+		return set + ", of " + owner
+	} else if controller != nil {
+		return set + ", of the same " + controller.Kind
+	}
+	return set
 }
 
 // isPredecessor reports whether a controller is an object of the name of the owner that was there

@@ -46,7 +46,7 @@ func (k *keeper) items(set *Set) ([]*item, error) {
 		it, err := k.item(a)
 		switch unknown := (*unknownKindError)(nil); {
 		case !errors.As(err, &unknown):
-		case meta.IsNoMatchError(err):
+		case meta.IsNoMatchError(unknown.err):
 			items = append(items, it)
 			continue
 		default:
@@ -142,6 +142,9 @@ func (k *keeper) locate(it *item) error {
 	switch {
 	case err != nil:
 		it.Ref = refOf(it.gvk.GroupKind(), client.ObjectKey{Namespace: namespace, Name: name})
+		if _, _, undeclared := k.find(k.client, it.gvk.GroupKind()); errors.Is(undeclared, errUndeclared) {
+			return fmt.Errorf("%w, and the API server does not have it: %w", undeclared, err) // it may be misspelled
+		}
 		return &unknownKindError{err}
 	case !namespaced && namespace != "":
 		return fmt.Errorf("it has the namespace %q, but %s is a cluster-scoped kind", namespace, it.gvk.Kind)

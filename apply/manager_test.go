@@ -5,6 +5,7 @@ package apply_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ctrlkit/ctrlkit/apply"
@@ -125,6 +127,56 @@ func TestFightWithAnAutoscaler(t *testing.T) {
 		want := `.spec.replicas of Deployment default/web is written again and again: field manager "third-party" writes it too, stop one of the two, or leave the field to it (a child: apply.Theirs)`
 		if ready == nil || !strings.Contains(ready.Message, want) {
 			t.Errorf("Ready is %v", ready)
+		}
+		stop()
+	})
+}
+
+// Those who can't have an object name the owner that it has now.
+func TestLosersNameTheOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctrl.SetLogger(logr.Discard())
+		server := apiserver.New(apiserver.Options{Seed: 1, Now: time.Now})
+		if err := server.Install(shopDefinition()); err != nil {
+			t.Fatal(err)
+		}
+		c := connect(t, server.Config(), metav1.NamespaceDefault)
+		mgr := newManager(t, server)
+		engine, err := step.New(step.Options[*Shop]{Name: "shops", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Controller: controller.Options{MaxConcurrentReconciles: 4}},
+			apply.Children("Parts", func(_ context.Context, _ *step.Request[*Shop], want *apply.Set) error {
+				want.Add(newConfigMap("x"))
+				return nil
+			}, apply.Owns(&corev1.ConfigMap{})))
+		if err == nil {
+			err = engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&Shop{}))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		shops := map[string]*Shop{}
+		for i := range 12 {
+			name := fmt.Sprintf("s%d", i)
+			shops[name] = c.shop(name)
+		}
+		stop := startManager(t, mgr)
+		for len(shops) > 1 {
+			time.Sleep(15 * time.Minute)
+			x := newConfigMap("x")
+			c.get(x, "x")
+			owner := metav1.GetControllerOf(x).Name
+			for name, shop := range shops {
+				want := "False OwnedByAnother: ConfigMap default/x exists, is controlled by Shop " + owner + " and is not ours: "
+				if name == owner {
+					want = "True AllReady"
+				}
+				if got := c.condition(shop); !strings.HasPrefix(got, want) {
+					t.Errorf("%s has %s, and the owner is %s", name, got, owner)
+				}
+			}
+			c.delete(shops[owner])
+			time.Sleep(time.Second)
+			c.delete(x) // as the garbage collector does
+			delete(shops, owner)
 		}
 		stop()
 	})

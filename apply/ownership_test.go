@@ -157,6 +157,22 @@ func TestOwnership(t *testing.T) {
 	}
 }
 
+// Whose set an object belongs to is said.
+func TestOtherSetsAreNamed(t *testing.T) {
+	for _, tt := range []struct{ kind, engine, step, want string }{
+		{"owned", "stores", "Parts", `the set of operator "stores", of the same Shop and is not ours`},
+		{"tracked", "stores", "Parts", `the set of operator "stores", of Shop.apply.example.com default/shop and is not ours`},
+		{"owned", "shops", "Others", `another set of this operator, of the same Shop and is not ours`},
+	} {
+		c, in := children[tt.kind], newCluster(t)
+		shop := in.shop("shop")
+		c.operatorOf(in, tt.engine, tt.step).mustSettle(shop)
+		if err := c.operatorOf(in, "shops", "Parts").settle(shop); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("error %v, want %s", err, tt.want)
+		}
+	}
+}
+
 func TestOwnershipIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/ownership.md")
 	if err != nil {

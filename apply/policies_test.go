@@ -257,12 +257,12 @@ func TestMistakesNameTheirPlaces(t *testing.T) {
 	}
 }
 
-// A kind whose definition comes later is no mistake of the operator: it is tried again.
+// A kind whose definition comes later is no mistake of the operator: it is waited for.
 func TestKindThatIsNotThereYet(t *testing.T) {
 	absent := unstructuredFrom(map[string]any{"apiVersion": "example.com/v1", "kind": "Absent", "metadata": map[string]any{"name": "a"}})
 	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) { set.Add(absent) }, apply.Owns(absent.DeepCopy()))
 	err := o.settle(shop)
-	if got := o.condition(shop); err == nil || strings.Contains(got, apply.ReasonWrongSet) {
+	if got := o.condition(shop); err != nil || got != "False NotAllReady: 0 of 1 ready: Absent a: waits for the definition of Absent in example.com/v1" {
 		t.Errorf("error %v, condition %s", err, got)
 	}
 }

@@ -63,6 +63,19 @@ func (l *Limiter[K]) When(key K) time.Duration {
 	return t.delay
 }
 
+// AtMost shortens how long the next try of a request waits after a failure that was recorded with
+// Failed. It returns how long that is now.
+func (l *Limiter[K]) AtMost(key K, delay time.Duration) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.tries[key]
+	if t.unread > 0 && t.delay > delay {
+		t.delay = delay
+		l.tries[key] = t
+	}
+	return t.delay
+}
+
 // Forget forgets the failures of a request: it succeeded. The queue calls it.
 func (l *Limiter[K]) Forget(key K) {
 	l.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
@@ -70,11 +71,22 @@ func (c *conditions[T]) summarize(out *outcome, deletion string) {
 		c.settle(out)
 	}
 	set.Summarize()
-	c.newTexts = c.memory.texts.apply(set, out, c.newTexts, c.req.Now)
+	c.limitTexts(out)
 	if err := set.Store(c.req.Object); err != nil {
 		out.err = failure.Mark(err, failure.WithClass(failure.ClassTerminal)) // impossible: New has checked the type
 	}
 	c.engine.resource.status.observe(c.req.Object)
+}
+
+// limitTexts holds the messages of a failure that are too new. A failure that is tried again much later is
+// tried earlier then, or its condition would say for an hour what is not true any more: which object
+// is in the way.
+func (c *conditions[T]) limitTexts(out *outcome) {
+	c.newTexts = c.memory.texts.apply(c.req.Conditions, out, c.newTexts, c.req.Now)
+	if c.memory.texts.held && out.delay > textsApart {
+		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(c.req.Object)}
+		out.delay = c.engine.limiter.AtMost(request, textsApart)
+	}
 }
 
 // summarizePartial stores the declared conditions, and nothing that other engines of the kind
@@ -87,7 +99,7 @@ func (c *conditions[T]) summarizePartial(out *outcome, deletion string) {
 	if deletion == "" {
 		c.settle(out)
 	}
-	c.newTexts = c.memory.texts.apply(set, out, c.newTexts, c.req.Now)
+	c.limitTexts(out)
 	if err := set.Store(c.req.Object); err != nil {
 		out.err = failure.Mark(err, failure.WithClass(failure.ClassTerminal)) // impossible: New has checked the type
 	}
@@ -249,6 +261,7 @@ type textLimit struct {
 	texts   time.Time // when the text of a failure was last written
 	burst   int       // how many texts were written since, each less than textsApart after the one before
 	numbers time.Time // since when a text is held that differs in numbers only; zero if none is
+	held    bool      // the last reconcile has held a text
 }
 
 // textsApart is how often the text of a failure may change in a condition while nothing else does,
@@ -263,6 +276,7 @@ const mostTexts = 5
 // apply holds the messages of a set that are too new. Writes says that this reconcile has computed
 // new texts before, which stay; apply reports whether it has now.
 func (l *textLimit) apply(set *condition.Set, out *outcome, writes bool, now time.Time) bool {
+	l.held = false
 	if out.err == nil || !set.MessagesChanged() {
 		l.numbers = time.Time{}
 		return writes
@@ -272,6 +286,7 @@ func (l *textLimit) apply(set *condition.Set, out *outcome, writes bool, now tim
 			l.numbers = now
 		}
 		if !set.MessagesChanged() {
+			l.held = true
 			return false
 		}
 	}
@@ -280,7 +295,7 @@ func (l *textLimit) apply(set *condition.Set, out *outcome, writes bool, now tim
 	}
 	more := out.failure.Class == failure.ClassTerminal && l.burst < mostTexts
 	if !writes && now.Sub(l.texts) < textsApart && !more {
-		set.KeepMessages()
+		l.held = set.KeepMessages()
 		return false
 	}
 	l.texts, l.numbers, l.burst = now, time.Time{}, l.burst+1
