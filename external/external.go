@@ -128,6 +128,9 @@ func (e *external[T]) Uses() []permission.Use {
 	if d, ok := e.connector.(interface{ Uses() []permission.Use }); ok {
 		all = d.Uses()
 	}
+	for _, r := range e.options.References {
+		all = append(all, r.Uses()...)
+	}
 	if e.options.ConnectionSecret != nil {
 		owner := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) //nolint:errcheck // it is the type
 		all = append(all,
@@ -214,10 +217,12 @@ func (e *external[T]) CreateOrUpdate(ctx context.Context, req *step.Request[T]) 
 	if !ok {
 		return ctrl.Result{}, errors.New("the resource was not observed")
 	}
+	confirm := reference.Of[T].Hold
 	if s.seen.State == Absent && !s.recent() {
-		if err := e.confirm(ctx, req); err != nil {
-			return ctrl.Result{}, err
-		}
+		confirm = reference.Of[T].Confirm
+	}
+	if err := e.eachReference(req, func(r reference.Of[T]) error { return confirm(r, ctx, req) }); err != nil {
+		return ctrl.Result{}, err
 	}
 	result, err := s.reconcile(ctx)
 	if _, failed := ctrlkit.IgnoreExit(result, err); failed == nil && s.seen.State == UpToDate {

@@ -23,11 +23,6 @@ func (e *external[T]) resolve(ctx context.Context, req *step.Request[T]) error {
 	return e.eachReference(req, func(r reference.Of[T]) error { return r.Resolve(ctx, req) })
 }
 
-// confirm asks the API server for what await has found, before a resource is created.
-func (e *external[T]) confirm(ctx context.Context, req *step.Request[T]) error {
-	return e.eachReference(req, func(r reference.Of[T]) error { return r.Confirm(ctx, req) })
-}
-
 // settle ends the use of what the object has referred to before.
 func (e *external[T]) settle(req *step.Request[T]) {
 	for _, r := range e.options.References {

@@ -37,6 +37,9 @@ type User[R client.Object] interface {
 
 	// watch declares the watch of these objects.
 	watch() step.Watch
+
+	// hold gives the references the finalizer that they put on what they use.
+	hold(h *holds) error
 }
 
 // Protect returns a step that keeps an object which is being deleted until nothing uses it any
@@ -107,15 +110,21 @@ func (p *protection[R]) Cleanup(ctx context.Context, req *step.Request[R]) (ctrl
 		}
 		return ctrlkit.NoRequeue()
 	}
+	who := named(using)
+	if req.Conditions != nil {
+		req.Conditions.MarkUnhealthy(ConditionInUse, condition.SeverityInfo, ReasonUsed, "it is deleted after "+who)
+	}
+	return ctrlkit.WaitFor(who + " to be deleted")
+}
+
+// named returns the first names of those that use an object, and how many more there are.
+func named(using []string) string {
 	slices.Sort(using)
 	who := strings.Join(using[:min(len(using), 5)], ", ")
 	if more := len(using) - 5; more > 0 {
 		who += fmt.Sprintf(" and %d more", more)
 	}
-	if req.Conditions != nil {
-		req.Conditions.MarkUnhealthy(ConditionInUse, condition.SeverityInfo, ReasonUsed, "it is deleted after "+who)
-	}
-	return ctrlkit.WaitFor(who + " to be deleted")
+	return who
 }
 
 // users returns who uses an object. The API server is asked if the cache has none.

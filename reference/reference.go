@@ -19,6 +19,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -70,6 +71,7 @@ type Reference[T, R client.Object] struct {
 	found     step.Key[R]
 	begun     step.Key[use] // by this reconcile
 	memory    memory
+	holds     *holds // nil without a guard
 }
 
 // Of is a [Reference] from objects of type T, whatever it refers to. Package external takes them.
@@ -84,8 +86,14 @@ type Of[T client.Object] interface {
 
 	// Confirm asks the API server for what Await has found. Called when the use is written, before
 	// something is made that needs it: the cache may not have shown that it is being deleted. If it
-	// is, the error is a wait, and a use that this reconcile has begun ends.
+	// is, the error is a wait, and a use that this reconcile has begun ends. It puts the finalizer of
+	// a [Guard] on what is used.
 	Confirm(ctx context.Context, req *step.Request[T]) error
+
+	// Hold does what Confirm does if this reconcile has begun a use. Otherwise it makes no request,
+	// unless what is used lacks the finalizer of a [Guard]. Called instead of Confirm when what needs
+	// it exists.
+	Hold(ctx context.Context, req *step.Request[T]) error
 
 	// Unused reports whether Confirm has ended the only use of obj: nothing was made for it.
 	Unused(obj T) bool
@@ -99,6 +107,9 @@ type Of[T client.Object] interface {
 
 	// Conditions declares the condition.
 	Conditions() []condition.Declaration
+
+	// Uses declares what is done with the objects that are referred to, beside reading them.
+	Uses() []permission.Use
 }
 
 var (
@@ -151,6 +162,14 @@ func (r *Reference[T, R]) Watches() []step.Watch {
 		NamedAs: labelKeys,
 		Later:   r.Later,
 	}}
+}
+
+// Uses implements [Of].
+func (r *Reference[T, R]) Uses() []permission.Use {
+	if r.holds == nil {
+		return nil
+	}
+	return []permission.Use{{Object: newObject[R](), Verbs: []string{"patch"}, By: "puts a finalizer on what is used"}}
 }
 
 // keys returns what a change of concerns an object: what it names, what it uses, and all objects
@@ -236,7 +255,7 @@ func (r *Reference[T, R]) Confirm(ctx context.Context, req *step.Request[T]) err
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("reading %s: %w", nameOf(req.Client, found), err)
 	case err == nil && live.UID == found.GetUID() && live.DeletionTimestamp.IsZero():
-		return nil
+		return r.holds.put(ctx, req.Client, live)
 	}
 	if u, ok := step.Lookup(req, r.begun); ok { // else something may have been made before a crash
 		r.giveUp(req.Object, u)
@@ -244,6 +263,17 @@ func (r *Reference[T, R]) Confirm(ctx context.Context, req *step.Request[T]) err
 	p := r.deleted(req, found)
 	r.mark(req, p)
 	return p.wait
+}
+
+// Hold implements [Of].
+func (r *Reference[T, R]) Hold(ctx context.Context, req *step.Request[T]) error {
+	if _, begun := step.Lookup(req, r.begun); begun {
+		return r.Confirm(ctx, req)
+	}
+	if found, ok := step.Lookup(req, r.found); ok {
+		return r.holds.put(ctx, req.Client, found)
+	}
+	return nil
 }
 
 // Settle implements [Of].
