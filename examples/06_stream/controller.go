@@ -35,7 +35,7 @@ type settings struct {
 
 // addControllers adds the controllers of Streams and Consumers to a manager.
 func addControllers(mgr ctrl.Manager, s settings, observers ...journal.Observer) error {
-	servers, streamOf := newServers(s.address, s.dial), newStreamReference()
+	servers, streamOf, credentialsOf := newServers(s.address, s.dial), newStreamReference(), newCredentialsReference()
 	if err := mgr.Add(&servers.pool); err != nil { // it closes the connections when the operator ends
 		return err
 	}
@@ -44,7 +44,7 @@ func addControllers(mgr ctrl.Manager, s settings, observers ...journal.Observer)
 		Observers: observers, SkipUnchanged: true,
 	},
 		external.New("Stream", streams{servers}, external.Options[*v1.Stream]{
-			Identity: external.ByName(streamName), Poll: s.poll,
+			Identity: external.ByName(streamName), Poll: s.poll, References: []reference.Of[*v1.Stream]{credentialsOf},
 			ConnectionSecret: func(obj *v1.Stream) string { return obj.Spec.ConnectionSecret },
 			Calls: external.Calls[*v1.Stream]{
 				Deadline: 5 * time.Second, System: func(obj *v1.Stream) string { return servers.address(obj.Spec.Server) },
@@ -53,6 +53,12 @@ func addControllers(mgr ctrl.Manager, s settings, observers ...journal.Observer)
 		reference.Protect(streamOf),
 	)
 	if err != nil {
+		return err
+	}
+	// Credentials stay as long as there are Streams to delete with them, also when all of their namespace
+	// is deleted at once.
+	guard := reference.GuardOptions{Name: "stream-operator", Recorder: mgr.GetEventRecorder("stream-operator"), Observers: observers}
+	if err := reference.Guard(mgr, guard, credentialsOf); err != nil {
 		return err
 	}
 	if err := streamEngine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Stream{})); err != nil {

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -363,8 +364,8 @@ func checkCredentials(t *testing.T, c *cluster) {
 	}}
 	exampletest.Must(t, c.Add(t.Context(), obj))
 	waiting := c.stream(t, "private", "waiting", func(s *v1.Stream) bool {
-		ready := meta.FindStatusCondition(s.Status.Conditions, condition.Ready)
-		return ready != nil && ready.Reason == "CredentialsMissing" && strings.Contains(ready.Message, "there is no Secret "+c.Namespace+"/private: create it with the keys username and password")
+		found := meta.FindStatusCondition(s.Status.Conditions, "CredentialsReady")
+		return found != nil && found.Reason == "SecretNotFound" && found.Message == "Secret "+c.Namespace+"/private does not exist: create it"
 	})
 	conditiontest.Check(t, waiting)
 	secret := &corev1.Secret{ObjectMeta: c.In("private"), StringData: map[string]string{"token": "any"}}
@@ -375,13 +376,32 @@ func checkCredentials(t *testing.T, c *cluster) {
 		t.Errorf("the stream has the name %q", now.Status.Stream)
 	}
 
-	exampletest.Must(t, c.Delete(t.Context(), secret))
+	exampletest.Must(t, c.Delete(t.Context(), secret)) // it stays as long as the Stream
 	exampletest.Must(t, c.Delete(t.Context(), obj))
-	c.stream(t, "private", "failing", func(s *v1.Stream) bool {
-		ready := meta.FindStatusCondition(s.Status.Conditions, condition.Ready)
-		return ready != nil && ready.Reason == "CredentialsMissing"
-	})
-	c.Patch(t, obj, fmt.Sprintf(`{"metadata":{"annotations":{%q:"retain"}}}`, policy.ReclaimAnnotation))
 	c.Gone(t, obj)
-	c.config(t, now.Status.Stream) // it was left
+	c.Gone(t, secret)
+	if _, err := c.js.Stream(t.Context(), now.Status.Stream); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Errorf("the stream in NATS: error %v, want that it is deleted", err)
+	}
 }
+
+// A namespace is deleted with all that is in it, in whatever order: the credentials go last.
+func TestNamespaceDeletion(t *testing.T) {
+	for range *namespaces {
+		c := startCluster(t, time.Hour, policies...)
+		stream := &v1.Stream{ObjectMeta: c.In("a"), Spec: v1.StreamSpec{Subjects: []string{"a"}, Server: v1.Server{CredentialsSecret: "credentials"}}}
+		consumer := &v1.Consumer{ObjectMeta: c.In("b"), Spec: v1.ConsumerSpec{Stream: "a"}}
+		for _, obj := range []client.Object{stream, consumer, &corev1.Secret{ObjectMeta: c.In("credentials"), StringData: map[string]string{"token": "any"}}} {
+			exampletest.Must(t, c.Add(t.Context(), obj))
+		}
+		c.consumer(t, "b", "ready", exampletest.Ready[*v1.Consumer])
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}
+		exampletest.Must(t, c.Delete(t.Context(), namespace))
+		c.Gone(t, namespace)
+		for name := range c.js.StreamNames(t.Context()).Name() {
+			t.Errorf("stream %s is left in NATS", name)
+		}
+	}
+}
+
+var namespaces = flag.Int("namespaces", 1, "delete so many `namespaces`")

@@ -40,6 +40,22 @@ func TestSurvivesEverything(t *testing.T) {
 			sim.Update(w, stream, func(s *v1.Stream) { s.Spec.Subjects = []string{"orders.>", "bills.>"} })
 			sim.Update(w, secret, func(s *corev1.Secret) { s.Data["token"] = []byte("s3cr3t-two") })
 			w.Settle()
+			w.Delete(secret) // it stays as long as the Stream
+			w.Delete(stream)
+			w.Settle()
+		}
+		exampletest.Simulate(t, w,
+			sim.WithoutFault(fault.Recreate, "a Secret that a Stream uses stays until its user deletes that"),
+			sim.WithoutFault(fault.DeleteAndCreate, "a Secret that a Stream uses stays until its user deletes that"))
+	})
+	t.Run("without credentials", func(t *testing.T) {
+		w := newWorkload(t)
+		w.Script = func(w *sim.World) {
+			stream := newStream("")
+			w.Create(stream)
+			w.Settle()
+			sim.Update(w, stream, func(s *v1.Stream) { s.Spec.Subjects = []string{"orders.>", "bills.>"} })
+			w.Settle()
 			w.Delete(stream)
 			w.Settle()
 		}

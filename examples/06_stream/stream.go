@@ -19,6 +19,7 @@ import (
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -39,11 +40,12 @@ func streamName(obj *v1.Stream) (string, error) {
 // streams connects to the servers of Streams.
 type streams struct{ *servers }
 
-// Watches makes a change of the credentials reconcile the Streams that name them.
-func (streams) Watches() []step.Watch {
-	return []step.Watch{{Object: &corev1.Secret{}, NamedBy: func(obj client.Object) []client.ObjectKey {
-		return []client.ObjectKey{{Name: obj.(*v1.Stream).Spec.Server.CredentialsSecret}} //nolint:errcheck // it has the type
-	}}}
+// newCredentialsReference returns the reference of Streams to the Secrets with their credentials.
+func newCredentialsReference() *reference.Reference[*v1.Stream, *corev1.Secret] {
+	return reference.New(reference.Options[*v1.Stream, *corev1.Secret]{
+		Name:   "credentials", // the condition is CredentialsReady
+		Target: func(obj *v1.Stream) reference.Target { return reference.Target{Name: obj.Spec.Server.CredentialsSecret} },
+	})
 }
 
 // Connect implements [external.Connector].

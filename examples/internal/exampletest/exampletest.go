@@ -85,7 +85,7 @@ func NewCluster(t *testing.T, shared *controlplanetest.Shared, scheme *runtime.S
 	Must(t, err)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "example-"}}
 	Must(t, user.Create(t.Context(), namespace))
-	t.Cleanup(func() { Must(t, user.Delete(context.WithoutCancel(t.Context()), namespace)) })
+	t.Cleanup(func() { Must(t, client.IgnoreNotFound(user.Delete(context.WithoutCancel(t.Context()), namespace))) })
 	c := &Cluster{WithWatch: user, Namespace: namespace.Name, config: config}
 	c.Apply(t, append([]string{"config/rbac/operator.yaml", "config/rbac/role.yaml"}, files...)...)
 	return c

@@ -20,8 +20,8 @@ import (
 // readyWhenDone demands that an object reports success only when the work for it is done: users and
 // pipelines act on it at once.
 //
-// A status claims success when the operator makes Ready or Available True for the current
-// generation (or for no generation that it names). The claim was made too early if
+// A status claims success when the operator makes Ready, or Available where there is no Ready, True
+// for the current generation (or for no generation that it names). The claim was made too early if
 //
 //   - right after it, and although no one else has changed anything since, and no user just before,
 //     the operator creates a child of the object, changes one beyond its metadata and status, or
@@ -144,8 +144,11 @@ func claims(content map[string]any) string {
 	conditions := conditionsOf(status)
 	for _, kind := range []string{"Ready", "Available"} {
 		condition, ok := conditions[kind]
-		if !ok || condition["status"] != "True" {
+		if !ok {
 			continue
+		}
+		if condition["status"] != "True" {
+			return "" // Available beside Ready=False is no success
 		}
 		observed, names := condition["observedGeneration"].(int64)
 		if !names {
