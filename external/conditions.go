@@ -4,6 +4,7 @@
 package external
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -63,7 +64,7 @@ func (s *session[T]) mark() {
 	}
 	progress := func(kind string, state State) {
 		if s.seen.State == state {
-			set.MarkUnhealthy(kind, condition.SeverityInfo, ReasonInProgress, s.seen.Message)
+			set.MarkUnhealthy(kind, condition.SeverityInfo, ReasonInProgress, cmp.Or(s.seen.Message, fmt.Sprintf("the system is %s the resource", state)))
 			return
 		}
 		set.MarkHealthy(kind, ReasonNone, "")
@@ -145,7 +146,7 @@ func markFailed(set *condition.Set, what string, err error) {
 		return
 	}
 	if kind, ok := changes[what]; ok {
-		set.MarkUnhealthy(kind, condition.SeverityInfo, ReasonInProgress, "")
+		set.MarkUnhealthy(kind, condition.SeverityInfo, ReasonInProgress, "the call has failed, and is repeated: see Failed")
 	}
 	set.MarkUnhealthy(ConditionFailed, condition.SeverityWarning, failure.Classify(err).Reason, err.Error())
 }

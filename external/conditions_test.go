@@ -65,7 +65,7 @@ func (d *siloDesk) line() string {
 		switch status, rest, _ := strings.Cut(text, " "); {
 		case status == healthy:
 			text = healthy
-		case kind == "Ready" || strings.HasPrefix(rest, "InProgress: the system, which is"), rest == "InProgress: InProgress":
+		case kind == "Ready" || strings.HasPrefix(rest, "InProgress: the system"):
 			text, _, _ = strings.Cut(text, ":")
 		}
 		parts = append(parts, text)
@@ -122,7 +122,7 @@ func TestConditionsOfFailedCalls(t *testing.T) {
 			d.fails()
 			d.expect("Failed", "True TemporaryError: ")
 			if tt.condition != "" {
-				d.expect(tt.condition, "True InProgress")
+				d.expect(tt.condition, "True InProgress: the call has failed, and is repeated: see Failed")
 			}
 			if got := d.conditions()["Failed"]; !strings.HasSuffix(got, ": connection refused") {
 				t.Errorf("Failed is %q", got)
