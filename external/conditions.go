@@ -48,6 +48,9 @@ const (
 	ReasonLeft            = "ResourceLeft" // of an event: a deletion has left a resource that is not the object's own
 )
 
+// noCause stands for the message of a resource that has failed.
+const noCause = "the system does not say why"
+
 func declarations() []condition.Declaration {
 	all := []condition.Declaration{{Type: ConditionAvailable}}
 	for _, kind := range []string{ConditionCreating, ConditionUpdating, ConditionDeleting, ConditionDrifted, ConditionFailed} {
@@ -79,7 +82,7 @@ func (s *session[T]) mark() {
 		set.MarkHealthy(ConditionDrifted, ReasonNone, "")
 	}
 	if s.seen.State == Broken {
-		set.MarkUnhealthy(ConditionFailed, condition.SeverityWarning, ReasonBroken, s.seen.Message)
+		set.MarkUnhealthy(ConditionFailed, condition.SeverityWarning, ReasonBroken, cmp.Or(s.seen.Message, noCause))
 	} else {
 		set.MarkHealthy(ConditionFailed, ReasonNone, "")
 	}
@@ -87,7 +90,7 @@ func (s *session[T]) mark() {
 	case s.seen.State == Absent:
 		set.MarkUnhealthy(ConditionAvailable, condition.SeverityInfo, ReasonAbsent, "the resource does not exist")
 	case s.seen.State == Broken:
-		set.MarkUnhealthy(ConditionAvailable, condition.SeverityWarning, ReasonBroken, s.seen.Message)
+		set.MarkUnhealthy(ConditionAvailable, condition.SeverityWarning, ReasonBroken, cmp.Or(s.seen.Message, noCause))
 	case s.seen.State == Creating || s.seen.State == Deleting:
 		set.MarkUnhealthy(ConditionAvailable, condition.SeverityInfo, ReasonInProgress, s.waitsFor())
 	case s.seen.State == Drifted && lifecycle.PolicyOf(s.req).Allows(policy.VerbUpdate):
@@ -162,7 +165,7 @@ func (s *session[T]) waitsFor() string {
 
 // broken is the failure of a resource that the system says has failed.
 func broken(id, message string) error {
-	return failure.Mark(fmt.Errorf("the resource %s has failed: %s", id, message), failure.WithReason(ReasonBroken))
+	return failure.Mark(fmt.Errorf("the resource %s has failed: %s", id, cmp.Or(message, noCause)), failure.WithReason(ReasonBroken))
 }
 
 // withoutSystem adds to what prevents a deletion how to delete the object without the system.

@@ -49,6 +49,10 @@ var observed = []struct {
 		"broken", external.Observation{State: external.Broken, Message: "disk full"},
 		"False Broken: disk full | False | False | False | False | True Broken: disk full | False Broken",
 	},
+	{
+		"broken, and the system does not say why", external.Observation{State: external.Broken},
+		"False Broken: the system does not say why | False | False | False | False | True Broken: the system does not say why | False Broken",
+	},
 }
 
 // line returns the conditions as observed has them.
