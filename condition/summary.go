@@ -18,7 +18,8 @@ import (
 //     before the spec changed, and was neither set nor marked by [Set.MarkObserved] since, says
 //     nothing about the object as it is.
 //   - Otherwise Ready is False, with the reason and the message of the worst, the first declared
-//     among equals. The message names that condition, and counts the others.
+//     among equals. The message names that condition, and counts the others, but not what waits
+//     (SeverityInfo) beside what is worse or beside a wait that MarkFailed has recorded.
 //   - Beside a Ready that is False, SeverityError makes the object Stalled, and a lesser severity
 //     Reconciling.
 func (s *Set) Summarize() {
@@ -50,12 +51,19 @@ func (s *Set) Summarize() {
 }
 
 // worst returns what is worst, the type of the condition that reports it (empty for what
-// MarkFailed has recorded), and how many others are not healthy. A healthy one about an older
+// MarkFailed has recorded), and how many others the message counts. A healthy one about an older
 // generation counts only if nothing else does.
 func (s *Set) worst() (worst *failed, conditionType string, others int) {
-	found, old := 0, ""
-	if s.failure != nil {
-		worst, found = s.failure, 1
+	bad, waiting, old := 0, 0, ""
+	count := func(severity Severity) {
+		if severity > SeverityInfo {
+			bad++
+		} else {
+			waiting++
+		}
+	}
+	if worst = s.failure; worst != nil {
+		count(worst.severity)
 	}
 	for _, d := range s.declared {
 		c := s.list.find(d.Type)
@@ -68,17 +76,21 @@ func (s *Set) worst() (worst *failed, conditionType string, others int) {
 			}
 			continue
 		}
+		severity := s.severity(*c)
 		if c.Reason != ReasonNotReached && !s.doubted[d.Type] { // those two follow from another one
-			found++
+			count(severity)
 		}
-		if severity := s.severity(*c); worst == nil || severity > worst.severity {
+		if worst == nil || severity > worst.severity {
 			worst, conditionType = &failed{severity, c.Reason, c.Message}, d.Type
 		}
 	}
 	if worst == nil && old != "" {
 		return &failed{SeverityInfo, ReasonNotReached, "not evaluated since the spec changed"}, old, 0
 	}
-	return worst, conditionType, max(0, found-1)
+	if bad == 0 && worst != s.failure {
+		bad = waiting
+	}
+	return worst, conditionType, max(0, bad-1)
 }
 
 // WorstSeverity returns the severity of the worst declared condition that was set in this reconcile

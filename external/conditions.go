@@ -4,6 +4,7 @@
 package external
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -47,6 +48,9 @@ const (
 	ReasonLeft            = "ResourceLeft" // of an event: a deletion has left a resource that is not the object's own
 )
 
+// noCause stands for the message of a resource that has failed.
+const noCause = "the system does not say why"
+
 func declarations() []condition.Declaration {
 	all := []condition.Declaration{{Type: ConditionAvailable}}
 	for _, kind := range []string{ConditionCreating, ConditionUpdating, ConditionDeleting, ConditionDrifted, ConditionFailed} {
@@ -63,7 +67,7 @@ func (s *session[T]) mark() {
 	}
 	progress := func(kind string, state State) {
 		if s.seen.State == state {
-			set.MarkUnhealthy(kind, condition.SeverityInfo, ReasonInProgress, s.seen.Message)
+			set.MarkUnhealthy(kind, condition.SeverityInfo, ReasonInProgress, cmp.Or(s.seen.Message, fmt.Sprintf("the system is %s the resource", state)))
 			return
 		}
 		set.MarkHealthy(kind, ReasonNone, "")
@@ -78,7 +82,7 @@ func (s *session[T]) mark() {
 		set.MarkHealthy(ConditionDrifted, ReasonNone, "")
 	}
 	if s.seen.State == Broken {
-		set.MarkUnhealthy(ConditionFailed, condition.SeverityWarning, ReasonBroken, s.seen.Message)
+		set.MarkUnhealthy(ConditionFailed, condition.SeverityWarning, ReasonBroken, cmp.Or(s.seen.Message, noCause))
 	} else {
 		set.MarkHealthy(ConditionFailed, ReasonNone, "")
 	}
@@ -86,7 +90,7 @@ func (s *session[T]) mark() {
 	case s.seen.State == Absent:
 		set.MarkUnhealthy(ConditionAvailable, condition.SeverityInfo, ReasonAbsent, "the resource does not exist")
 	case s.seen.State == Broken:
-		set.MarkUnhealthy(ConditionAvailable, condition.SeverityWarning, ReasonBroken, s.seen.Message)
+		set.MarkUnhealthy(ConditionAvailable, condition.SeverityWarning, ReasonBroken, cmp.Or(s.seen.Message, noCause))
 	case s.seen.State == Creating || s.seen.State == Deleting:
 		set.MarkUnhealthy(ConditionAvailable, condition.SeverityInfo, ReasonInProgress, s.waitsFor())
 	case s.seen.State == Drifted && lifecycle.PolicyOf(s.req).Allows(policy.VerbUpdate):
@@ -145,7 +149,7 @@ func markFailed(set *condition.Set, what string, err error) {
 		return
 	}
 	if kind, ok := changes[what]; ok {
-		set.MarkUnhealthy(kind, condition.SeverityInfo, ReasonInProgress, "")
+		set.MarkUnhealthy(kind, condition.SeverityInfo, ReasonInProgress, "the call has failed, and is repeated: see Failed")
 	}
 	set.MarkUnhealthy(ConditionFailed, condition.SeverityWarning, failure.Classify(err).Reason, err.Error())
 }
@@ -161,7 +165,7 @@ func (s *session[T]) waitsFor() string {
 
 // broken is the failure of a resource that the system says has failed.
 func broken(id, message string) error {
-	return failure.Mark(fmt.Errorf("the resource %s has failed: %s", id, message), failure.WithReason(ReasonBroken))
+	return failure.Mark(fmt.Errorf("the resource %s has failed: %s", id, cmp.Or(message, noCause)), failure.WithReason(ReasonBroken))
 }
 
 // withoutSystem adds to what prevents a deletion how to delete the object without the system.

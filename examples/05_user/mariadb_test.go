@@ -12,6 +12,13 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/condition"
+	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 )
 
 // startMariaDB starts mariadbd as an ordinary process, with its data in a temporary directory. The
@@ -96,4 +103,60 @@ func freeAddress(t *testing.T) string {
 	}
 	defer listener.Close() //nolint:errcheck // nothing was written
 	return listener.Addr().String()
+}
+
+// A User that names what another one has, its name, its account, its database and its Secret, gets
+// nothing of it, and its deletion leaves that one its accounts, its password and the content of the
+// database.
+func TestATakerLeavesTheGiverItsAccount(t *testing.T) {
+	c := exampletest.NewCluster(t, &shared, simScheme(t))
+	login := startMariaDB(t)
+	admin, err := connectMySQL(t.Context(), login, nil)
+	exampletest.Must(t, err)
+	t.Cleanup(func() { _ = admin.Close() })
+	root := admin.(*mysqlAccounts) //nolint:errcheck // connectMySQL returns no other
+	for _, statement := range []string{"CREATE DATABASE shop", "CREATE TABLE shop.orders (text TEXT)", "INSERT INTO shop.orders VALUES ('an order')", "ALTER USER root@localhost IDENTIFIED BY 'administrator'"} {
+		root.mustExec(t, statement)
+	}
+	start(t, c, "")
+	for _, obj := range []client.Object{
+		&corev1.Secret{ObjectMeta: c.In("db-admin"), StringData: map[string]string{"username": "root", "password": "administrator"}},
+		&v1.Server{ObjectMeta: c.In("db"), Spec: v1.ServerSpec{Address: login.Address, CredentialsSecret: "db-admin"}},
+	} {
+		exampletest.Must(t, c.Add(t.Context(), obj))
+	}
+	spec := v1.UserSpec{Server: "db", Name: "shop", Grants: []v1.Grant{{Database: "shop", Privileges: []v1.Privilege{"SELECT"}}}}
+	exampletest.Must(t, c.Add(t.Context(), &v1.User{ObjectMeta: c.In("giver"), Spec: spec}))
+	giver := exampletest.Await(t, c, "giver", exampletest.Ready[*v1.User])
+	content := func() string {
+		t.Helper()
+		var secret corev1.Secret
+		exampletest.Must(t, c.Get(t.Context(), client.ObjectKey{Namespace: c.Namespace, Name: "giver-mysql"}, &secret))
+		as := Login{Address: login.Address, Username: string(secret.Data["username"]), Password: string(secret.Data["password"])}
+		db, err := as.open(giver)
+		exampletest.Must(t, err)
+		defer db.Close() //nolint:errcheck // only read from
+		var text string
+		exampletest.Must(t, db.QueryRowContext(t.Context(), "SELECT text FROM shop.orders").Scan(&text))
+		return as.Username + " " + as.Password + " " + text
+	}
+	before := content()
+
+	for _, secretName := range []string{"", "giver-mysql"} {
+		taker := &v1.User{ObjectMeta: c.In("taker"), Spec: spec}
+		taker.Spec.SecretName = secretName
+		taker.Annotations = map[string]string{v1.AccountAnnotation: giver.Annotations[v1.AccountAnnotation]}
+		exampletest.Must(t, c.Add(t.Context(), taker))
+		taker = exampletest.Await(t, c, "taker", func(u *v1.User) bool {
+			return exampletest.Ready(u) || exampletest.Reason(u, condition.Stalled) != ""
+		})
+		if exampletest.Ready(taker) != (secretName == "") || taker.Status.Username == giver.Status.Username {
+			t.Errorf("the taker with the Secret %q has the account %q and is %s", secretName, taker.Status.Username, exampletest.Reason(taker, condition.Ready))
+		}
+		exampletest.Must(t, c.Delete(t.Context(), taker))
+		c.Gone(t, taker)
+		if after := content(); after != before {
+			t.Errorf("a taker with the Secret %q has made of %q: %q", secretName, before, after)
+		}
+	}
 }

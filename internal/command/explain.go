@@ -139,7 +139,11 @@ func (f *explainFlags) explanation(
 		}
 		return nil, fmt.Errorf("%w; and %w", unread, err)
 	default:
-		return nil, fmt.Errorf("%s %s does not exist", gvk.Kind, strings.TrimPrefix(namespace+"/"+name, "/"))
+		text := fmt.Sprintf("%s %s does not exist", gvk.Kind, strings.TrimPrefix(namespace+"/"+name, "/"))
+		if other := x.Ambiguity(name); other != "" {
+			text += ". " + other
+		}
+		return nil, errors.New(text)
 	}
 	return x, nil
 }
@@ -155,6 +159,7 @@ func (f *explainFlags) readObject(
 	}
 	gvk := mapping.GroupVersionKind
 	x.Resource = mapping.Resource.GroupResource().String()
+	x.OtherResources = othersOf(config, kind, mapping.Resource.GroupResource())
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 		*namespace = ""
 	}

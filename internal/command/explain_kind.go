@@ -62,6 +62,27 @@ func mappingOf(config *rest.Config, kind string) (*meta.RESTMapping, error) {
 	return mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 }
 
+// othersOf returns the resources of other groups that kind names as well, such as
+// roles.rbac.authorization.k8s.io, for the user who has named no group.
+func othersOf(config *rest.Config, kind string, taken schema.GroupResource) []string {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil || strings.Contains(kind, ".") {
+		return nil
+	}
+	lists, _ := client.ServerPreferredResources() //nolint:errcheck // the kinds of some groups are better than none
+	var others []string
+	for _, list := range lists {
+		gv, _ := schema.ParseGroupVersion(list.GroupVersion) //nolint:errcheck // what the server serves is valid
+		for _, r := range list.APIResources {
+			if gr := (schema.GroupResource{Group: gv.Group, Resource: r.Name}); gr != taken && slices.Contains(namesOf(r), strings.ToLower(kind)) {
+				others = append(others, gr.String())
+			}
+		}
+	}
+	slices.Sort(others)
+	return others
+}
+
 // nearKind returns the name of the kind that was probably meant, with its group if one was given;
 // empty if there is none.
 func nearKind(client discovery.ServerResourcesInterface, kind string) string {

@@ -196,6 +196,36 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// Of several kinds of a name, the answer says which was taken, and how to name another one.
+func TestExplainSaysWhichOfSeveralKinds(t *testing.T) {
+	d := newDemo(t)
+	definitions := d.dynamic.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
+	other, err := definitions.Get(t.Context(), "rwexternals.demo.ctrlkit.dev", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := &unstructured.Unstructured{Object: map[string]any{"apiVersion": other.GetAPIVersion(), "kind": other.GetKind(), "spec": other.Object["spec"]}}
+	again.SetName("rwexternals.z.example.com")
+	if err := unstructured.SetNestedField(again.Object, "z.example.com", "spec", "group"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := definitions.Create(t.Context(), again, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "It was looked for among rwexternals.demo.ctrlkit.dev; for another kind of this name: ctrlkit explain rwexternals.z.example.com/"
+	for args, named := range map[string]string{
+		"rwexternal/divide": want + "divide", "rwexternals nothing": want + "nothing", "rwexternal.demo.ctrlkit.dev/divide": "", "namespace/nothing": "",
+	} {
+		output, _, err := d.run(t, append(strings.Fields(args), "--endpoint", noEndpoint)...)
+		if err != nil {
+			output += err.Error()
+		}
+		if strings.Contains(output, "among") != (named != "") || !strings.Contains(output, named) {
+			t.Errorf("explain %s, want %q:\n%s", args, named, output)
+		}
+	}
+}
+
 func TestExplainNamesAnEndpointThatDoesNotAnswer(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()

@@ -38,6 +38,7 @@ without --force. Init again changes nothing.`,
 		Example: `  ctrlkit init guestbook                                  an operator of the kind Guestbook
   ctrlkit init --domain example.org --repo github.com/example/shop --kind Shop
   ctrlkit init guestbook --children configmap             each object keeps a ConfigMap, not a Deployment
+  ctrlkit init buckets --kind Bucket --children external  each object stands for a resource outside the cluster
   ctrlkit init guestbook --dry-run                        show what would be written`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

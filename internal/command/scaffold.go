@@ -45,14 +45,14 @@ func (f *scaffoldFlags) declare(cmd *cobra.Command, group, version, kind string)
 	set.StringVar(&f.api.Version, "version", "", withDefault("the `VERSION` of the API", version))
 	set.StringVar(&f.api.Kind, "kind", "", withDefault("the `KIND`, in CamelCase", kind))
 	set.StringVar(&f.api.Plural, "plural", "", "the `PLURAL` of the kind, in lower case (default by the rules of English)")
-	set.StringVar((*string)(&f.api.Children), "children", "", "what each object keeps: `deployment` (with a Service), configmap or none (default deployment)")
+	set.StringVar((*string)(&f.api.Children), "children", "", "what each object keeps: `deployment` (with a Service), configmap, external (a resource outside the cluster) or none (default deployment)")
 	set.BoolVar(&f.api.Document, "document", false, "write a document of the language, too, which reads the Pods of the Deployment")
 	set.BoolVar(&f.dryRun, "dry-run", false, "show the changes as a diff, and write nothing")
 	set.BoolVar(&f.force, "force", false, "overwrite files that exist with another content")
 	set.BoolVarP(&f.yes, "yes", "y", false, "ask nothing: use the defaults")
 	set.StringVar(&f.replace, "ctrlkit-replace", "", "use the ctrlkit in this `DIR` (default the released version of this command, or else its checkout)")
 	_ = cmd.MarkFlagDirname("ctrlkit-replace")
-	_ = cmd.RegisterFlagCompletionFunc("children", cobra.FixedCompletions([]string{"deployment", "configmap", "none"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("children", cobra.FixedCompletions([]string{"deployment", "configmap", "external", "none"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // asUsage makes wrong usage of mistakes in names.
@@ -118,7 +118,7 @@ func (a *asker) question(value *string, flag, text, byDefault string, check func
 func (f *scaffoldFlags) questions(a *asker, domain, group string, version func() string) {
 	a.question(&f.api.Group, "group", "Group, without the domain", group, func() error { return f.api.CheckGroup(domain) })
 	a.question(&f.api.Version, "version", "Version", version(), func() error { return f.api.CheckVersion() })
-	a.question((*string)(&f.api.Children), "children", "Children of each object: deployment, configmap or none", string(scaffold.ChildrenDeployment), func() error { return f.api.CheckChildren() })
+	a.question((*string)(&f.api.Children), "children", "Children of each object: deployment, configmap, external or none", string(scaffold.ChildrenDeployment), func() error { return f.api.CheckChildren() })
 }
 
 // line reads a line, until the context ends.

@@ -64,7 +64,7 @@ func TestQuestions(t *testing.T) {
 		t.Errorf("got %+v, %v, want %+v", got, ask.err, want)
 	}
 	want := "Kind [Guestbook] (--kind):   --kind \"bad kind\": want CamelCase, such as BadKind\nKind [Guestbook] (--kind): Version [v1] (--version): " +
-		"Children of each object: deployment, configmap or none [deployment] (--children): "
+		"Children of each object: deployment, configmap, external or none [deployment] (--children): "
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -4,6 +4,7 @@
 package explanation
 
 import (
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -27,6 +28,9 @@ type Explanation struct {
 	// Resource is its name for kubectl, for the commands that are proposed:
 	// "rwexternals.demo.ctrlkit.dev".
 	Resource string `json:"resource"`
+	// OtherResources are those of other groups that the user may have meant by the same name. Of
+	// several the API server's preferred one is taken.
+	OtherResources []string `json:"otherResources,omitempty"`
 	// Report is what the operator knows; nil if it could not be asked, and then NoReport says why.
 	Report   *Report `json:"report,omitempty"`
 	NoReport string  `json:"noReport,omitempty"`
@@ -60,6 +64,15 @@ func (x *Explanation) Write(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, p.text.String())
 	return err
+}
+
+// Ambiguity says which of several kinds of a name was taken, and how to name another one; it is empty
+// if there is only one.
+func (x *Explanation) Ambiguity(name string) string {
+	if len(x.OtherResources) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("It was looked for among %s; for another kind of this name: ctrlkit explain %s/%s", x.Resource, strings.Join(x.OtherResources, " or "), name)
 }
 
 // Ready reports whether the object exists, is ready as its spec is now, and is not being deleted.

@@ -96,6 +96,11 @@ func slash(namespace, name string) string {
 // head writes the state of the object and, from its condition Ready, the reason.
 func (p *page) head() {
 	obj := p.x.Object
+	defer func() {
+		if obj != nil && len(p.x.OtherResources) > 0 {
+			p.line("  %s", p.x.Ambiguity(shellWord(obj.GetName())))
+		}
+	}()
 	switch {
 	case obj == nil && p.x.NoObject != "":
 		p.line("%s can't be read: %s", p.name(), short(p.x.NoObject))

@@ -21,11 +21,12 @@ type Children string
 const (
 	ChildrenDeployment Children = "deployment" // a Deployment and a Service
 	ChildrenConfigMap  Children = "configmap"
-	ChildrenNone       Children = "none" // the status is all that is written
+	ChildrenExternal   Children = "external" // a resource in a system outside the cluster
+	ChildrenNone       Children = "none"     // the status is all that is written
 )
 
 // AllChildren are the values of Children.
-var AllChildren = []Children{ChildrenDeployment, ChildrenConfigMap, ChildrenNone}
+var AllChildren = []Children{ChildrenDeployment, ChildrenConfigMap, ChildrenExternal, ChildrenNone}
 
 // An API is a kind that is added to a project.
 type API struct {
@@ -120,7 +121,7 @@ func (a API) CheckKind() error {
 // CheckChildren returns the mistake in the children. It is a [NameError].
 func (a API) CheckChildren() error {
 	if !slices.Contains(AllChildren, a.Children) {
-		return nameError("children", "%q: want deployment, configmap or none", a.Children)
+		return nameError("children", "%q: want deployment, configmap, external or none", a.Children)
 	}
 	if a.Document && a.Children != ChildrenDeployment {
 		return nameError("document", "reads the Pods of a Deployment: it needs --children deployment, not %s", a.Children)

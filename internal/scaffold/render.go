@@ -61,6 +61,12 @@ func (v *values) apiFiles() []file {
 		{"controlplane_test.go", base + "_controlplane_test.go"},
 		{"sample.yaml", "config/samples/" + v.SampleFile},
 	}
+	if v.External {
+		for i, name := range []string{"controller.go", "controller_test.go", "sim_test.go"} {
+			files[i+1].template = "external_" + name
+		}
+		files = append(files, file{"external_client.go", base + "_client.go"}, file{"external_system.go", base + "_system.go"})
+	}
 	if v.Document {
 		files = append(files, file{"document.ctrlkit", base + ".ctrlkit"})
 	}
@@ -91,7 +97,7 @@ type values struct {
 	ToRoot                         string // from the controller to the root of the project
 	OldBuilder                     bool   // whether the types are registered as older kubebuilders do
 
-	Deployment, ConfigMap, NoChildren, Document bool
+	Deployment, ConfigMap, External, NoChildren, Document bool
 
 	Header                   string // the license header of the project, and an empty line
 	ControllerGen, GoVersion string
@@ -103,6 +109,7 @@ type values struct {
 var described = map[Children]string{
 	ChildrenDeployment: "a workload with a Deployment and a Service",
 	ChildrenConfigMap:  "a set of settings that is kept in a ConfigMap",
+	ChildrenExternal:   "a resource in a system outside the cluster",
 	ChildrenNone:       "a greeting",
 }
 
@@ -117,7 +124,7 @@ func valuesOf(p *Project, a API) (*values, error) {
 		Described:  described[a.Children],
 		SampleName: lower + "-sample", SampleFile: fmt.Sprintf("%s_%s_%s.yaml", a.Group, a.Version, lower),
 		ToRoot:     "../..",
-		Deployment: a.Children == ChildrenDeployment, ConfigMap: a.Children == ChildrenConfigMap, NoChildren: a.Children == ChildrenNone, Document: a.Document,
+		Deployment: a.Children == ChildrenDeployment, ConfigMap: a.Children == ChildrenConfigMap, External: a.Children == ChildrenExternal, NoChildren: a.Children == ChildrenNone, Document: a.Document,
 		ControllerGen: controllerGenVersion, GoVersion: strings.TrimSuffix(goVersion, ".0"),
 		apiDir: p.apiDir(a), controllerDir: p.ControllerDir(a), crdFile: group + "_" + a.plural() + ".yaml",
 	}

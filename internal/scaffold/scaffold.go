@@ -165,8 +165,12 @@ func (p *Plan) generated(v *values) error {
 func (v *values) role() []byte {
 	type rule struct{ group, resource, verbs string }
 	const children = "create delete get list patch watch"
+	object := "get list watch"
+	if v.External {
+		object = "get list patch watch" // the finalizer, and what is known of the resource
+	}
 	rules := []rule{
-		{v.QualifiedGroup, v.Plural, "get list watch"},
+		{v.QualifiedGroup, v.Plural, object},
 		{v.QualifiedGroup, v.Plural + "/status", "patch"},
 		{"events.k8s.io", "events", "create patch"},
 	}
@@ -178,6 +182,9 @@ func (v *values) role() []byte {
 	}
 	if v.Document {
 		rules = append(rules, rule{`""`, "pods", "get list watch"})
+	}
+	if v.External {
+		rules = append(rules, rule{`""`, "secrets", "create get list patch watch"}, rule{`""`, "namespaces", "get list watch"})
 	}
 	if v.ConfigMap {
 		rules = append(rules, rule{`""`, "configmaps", children})

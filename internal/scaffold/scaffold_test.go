@@ -267,7 +267,7 @@ func TestDiffApplies(t *testing.T) {
 // the project.
 func TestImportsStandInGroups(t *testing.T) {
 	group := regexp.MustCompile(`^\t(?:\w+ )?"(github.com/ctrlkit|example.com|[^/".]+\.[a-z]+|)`)
-	for _, a := range []API{{Children: ChildrenDeployment}, {Children: ChildrenDeployment, Document: true}, {Children: ChildrenConfigMap}, {Children: ChildrenNone}} {
+	for _, a := range []API{{Children: ChildrenDeployment}, {Children: ChildrenDeployment, Document: true}, {Children: ChildrenConfigMap}, {Children: ChildrenExternal}, {Children: ChildrenNone}} {
 		project, api := guestbook(t.TempDir())
 		api.Children, api.Document = a.Children, a.Document
 		plan, err := Init(project, api, requirements)
@@ -310,6 +310,7 @@ func TestWhatIsWrittenCompiles(t *testing.T) {
 		}},
 		{"deployment", func(*Project, *API) {}},
 		{"configmap", func(_ *Project, a *API) { a.Children = ChildrenConfigMap }},
+		{"external", func(_ *Project, a *API) { a.Children = ChildrenExternal }},
 		{"none", func(_ *Project, a *API) { a.Children = ChildrenNone }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -332,6 +333,17 @@ func TestWhatIsWrittenCompiles(t *testing.T) {
 				var text strings.Builder
 				_ = plan.Diff(&text, false)
 				t.Errorf("controller-gen writes something else than the templates: %v\n%s", err, text.String())
+			}
+			if a.Children == ChildrenExternal {
+				run(t, dir, "go", "tool", "ctrlkit", "vet", "./...")
+				run(t, dir, "go", "test", "./...")
+			}
+			if !rings.Exploring() { // the client of an external kind, beside what was compiled
+				plan, err = CreateAPI(open(t, dir), API{Group: a.Group, Version: a.Version, Kind: "Bucket", Children: ChildrenExternal}, requirements)
+				write(t, plan, err)
+				run(t, dir, "go", "mod", "tidy")
+				run(t, dir, "go", "tool", "controller-gen", "object", "paths=./api/...")
+				run(t, dir, "go", "test", "-vet=off", "-run", "TestBucketClient", "./internal/controller")
 			}
 		})
 	}

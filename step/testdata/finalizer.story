@@ -126,7 +126,7 @@ object deleted; finalizers foreign ours | engine A/clean/Found
 A cleans unhealthy Found error Removed it was removed | reconcile
     Cleanup A -> patch, patch status => deleted
     object [foreign]
-    Ready False CleanedUp: it is being deleted, our cleanup is done, and it is kept by finalizer "other.example.com/hold", which another controller has to remove (and 1 more) (Reconciling)
+    Ready False CleanedUp: it is being deleted, our cleanup is done, and it is kept by finalizer "other.example.com/hold", which another controller has to remove (Reconciling)
     Found False Removed: it was removed
 engine A/clean/Found | reconcile
     => deleted

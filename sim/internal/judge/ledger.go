@@ -210,6 +210,9 @@ func (l *ledger) names() *strings.Replacer {
 			text = "former " + text
 		}
 		pairs = append(pairs, string(uid), text)
+		if bare := strings.ReplaceAll(string(uid), "-", ""); bare != string(uid) { // in names of external systems
+			pairs = append(pairs, bare, text)
+		}
 	}
 	// A name can be the beginning of others, which come first then: a ReplicaSet's of its Pods'.
 	for _, name := range slices.Backward(slices.Sorted(maps.Keys(l.generated))) {

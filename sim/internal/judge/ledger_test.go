@@ -33,11 +33,16 @@ func TestNames(t *testing.T) {
 			Type: "ADDED", Actor: "operator", Resource: configMaps, Namespace: "default", Name: "x-8k2vz", UID: "2",
 			New: map[string]any{"metadata": map[string]any{"name": "x-8k2vz", "generateName": "x-", "namespace": "default"}},
 		})
+		tr.Changed(apiserver.Change{
+			Type: "ADDED", Actor: "user", Resource: configMaps, Namespace: "default", Name: "y", UID: "5f-4a",
+			New: map[string]any{"metadata": map[string]any{"name": "y", "namespace": "default"}},
+		})
 		names := tr.Names()
 		for text, want := range map[string]string{
 			"owner 1":       "owner uid(configmaps default/x)",
 			"owner 2":       "owner uid(configmaps default/x-*)",
 			"child-x-8k2vz": "child-x-*",
+			"bucket-5f4a":   "bucket-uid(configmaps default/y)",
 			"id-7":          "minted-of-configmaps default/x",
 			"chosen":        "chosen",
 		} {
