@@ -85,6 +85,9 @@ func newManager(config *rest.Config, options ctrl.Options, s settings) (ctrl.Man
 		return nil, fmt.Errorf("creating the manager: %w", err)
 	}
 	observer, err := observe.Manager(mgr)
+	if err == nil {
+		err = observe.Objects(mgr, &v1.Stream{}, &v1.Consumer{})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("making the operator observable: %w", err)
 	}

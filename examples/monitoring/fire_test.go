@@ -44,6 +44,13 @@ func TestAlertsFire(t *testing.T) {
 			ctrlkit_reconciles_total{controller="database",result="done"} 0+10x180
 			ctrlkit_reconciles_total{controller="database",result="failed"} 0+1x180
 			ctrlkit_failures_total{controller="database",class="Conflict"} 0+1x180`, ""},
+		{"an object waits for two hours, and one is deleted for one", `
+			ctrlkit_objects_unready_oldest_timestamp_seconds{kind="Database"} 0x120 _x60
+			ctrlkit_objects_deleting_oldest_timestamp_seconds{kind="Database"} 0x59 _x120`, ""},
+		{"a deletion hangs", `
+			ctrlkit_objects_deleting_oldest_timestamp_seconds{kind="Database"} 0x180`, "OperatorDeletionHangs 1h6"},
+		{"an object was not ready before the process started", `
+			ctrlkit_objects_unready_oldest_timestamp_seconds{kind="Database"} -7200x180`, "OperatorObjectNotReady 1h6"},
 		{"a call without a deadline", `
 			workqueue_longest_running_processor_seconds{controller="database"} 0+60x180`, "OperatorStuck 11"},
 	} {

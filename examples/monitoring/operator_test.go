@@ -43,6 +43,13 @@ func seriesOf(t *testing.T) map[string][]string {
 	for _, name := range []string{"ctrlkit_hot_loops_total", "ctrlkit_stalled_objects", "ctrlkit_stalled_oldest_timestamp_seconds"} {
 		known[name] = []string{"controller"}
 	}
+	for _, name := range []string{
+		"ctrlkit_objects_unready_oldest_timestamp_seconds", "ctrlkit_objects_deleting", "ctrlkit_objects_deleting_oldest_timestamp_seconds",
+		"ctrlkit_time_to_ready_seconds", "ctrlkit_time_to_delete_seconds", "ctrlkit_drifts_total",
+	} {
+		known[name] = []string{"kind"}
+	}
+	known["ctrlkit_objects"] = []string{"kind", "ready", "reason", "managed"}
 	for _, f := range families {
 		var names []string
 		for _, l := range f.GetMetric()[0].GetLabel() {
@@ -63,6 +70,9 @@ func runOperator() error {
 		return err
 	}
 	observer, err := observe.Manager(mgr)
+	if err == nil {
+		err = observe.Objects(mgr, &corev1.ConfigMap{})
+	}
 	if err != nil {
 		return err
 	}
