@@ -27,6 +27,7 @@ type item struct {
 	content map[string]any // what is applied, without the hash
 	hash    string         // of content
 	tracked bool           // it has no owner reference
+	noted   bool           // the owner remembers its name, to delete it
 	once    *once          // nil without the policy Once
 	missing bool           // the API server does not have the kind: only Kind, Group, gvk and policy are known
 }
@@ -168,7 +169,9 @@ func (k *keeper) locate(it *item) error {
 	if gvk != it.gvk {
 		return fmt.Errorf("it is in version %s, and %s is declared in %s: use one version", it.gvk.Version, it.gvk.Kind, gvk.Version)
 	}
-	if it.tracked && !declared.tracked || !it.tracked && !declared.owned {
+	keeps := declared.kept && it.policy.has(Keep)
+	it.noted = it.tracked && !(keeps && !declared.tracked)
+	if it.noted && !declared.tracked || !it.tracked && !declared.owned {
 		return fmt.Errorf("%s: give %s to apply.Children", whyTracked(it, elsewhere), k.declaration(it, elsewhere))
 	}
 	return nil
@@ -180,6 +183,9 @@ func (it *item) definition() string {
 }
 
 func (k *keeper) declaration(it *item, elsewhere bool) string {
+	if it.policy.has(Keep) {
+		return "apply.Keeps(&" + it.gvk.Kind + "{})"
+	}
 	if it.tracked || elsewhere {
 		return "apply.Tracks(&" + it.gvk.Kind + "{})"
 	}

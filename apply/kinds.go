@@ -35,6 +35,13 @@ func Tracks(objects ...client.Object) SetOption {
 	return func(s *settings) { s.declare(objects, func(k *kind) { k.tracked = true }) }
 }
 
+// Keeps declares kinds of objects that all have the policy [Keep]: they stay when they leave the set, and
+// when their owner is deleted. They are watched, and never deleted. So, other than with [Tracks], the
+// owner gets neither a finalizer nor an annotation for them.
+func Keeps(objects ...client.Object) SetOption {
+	return func(s *settings) { s.declare(objects, func(k *kind) { k.kept = true }) }
+}
+
 // Formerly declares kinds that older versions of the operator had in their sets. What they have
 // left is pruned. What they have tracked is also deleted with its owner: an owner that names such
 // objects keeps the engine's finalizer.
@@ -151,7 +158,11 @@ type kind struct {
 	owned   bool
 	tracked bool
 	former  bool
+	kept    bool
 }
+
+// stays reports whether objects of the kind are never deleted.
+func (k *kind) stays() bool { return k.kept && !k.owned && !k.tracked && !k.former }
 
 func (s *settings) declare(objects []client.Object, as func(*kind)) {
 	for _, obj := range objects {
@@ -184,7 +195,7 @@ func (s *settings) find(c client.Client, wanted schema.GroupKind) (*kind, schema
 		if err != nil {
 			return nil, gvk, fmt.Errorf("kind of %T: %w: register it with the scheme of the manager", k.object, err)
 		}
-		if gvk.GroupKind() == wanted && !(k.former && !k.owned && !k.tracked) {
+		if gvk.GroupKind() == wanted && (k.owned || k.tracked || k.kept) {
 			return k, gvk, nil
 		}
 	}

@@ -240,7 +240,7 @@ func TestMistakesNameTheirPlaces(t *testing.T) {
 		{func(set *apply.Set) { set.Add(nil) }, []string{"<nil>, added at apply/policies_test.go:", "it is no object"}},
 		{func(set *apply.Set) { set.Add((*corev1.ConfigMap)(nil)) }, []string{"*v1.ConfigMap, added at", "it is a nil *v1.ConfigMap"}},
 		{func(set *apply.Set) { set.Add(newService("a")) }, []string{"its kind is not declared", "give apply.Owns(&Service{}) to apply.Children"}},
-		{func(set *apply.Set) { set.Add(newConfigMap("a"), apply.Keep) }, []string{"apply.Tracks(&ConfigMap{})"}},
+		{func(set *apply.Set) { set.Add(newConfigMap("a"), apply.Keep) }, []string{"apply.Keeps(&ConfigMap{})"}},
 		{func(set *apply.Set) { set.Add(newConfigMap("a"), apply.Policy("x")) }, []string{`there is no policy "x"`}},
 		{func(set *apply.Set) { set.Add(newConfigMap("a"), apply.Theirs, apply.StopOnConflict) }, []string{"exclude each other"}},
 		{func(set *apply.Set) {

@@ -100,6 +100,9 @@ func (k *keeper) leftovers(ctx context.Context, wanted map[Ref]bool) ([]leftover
 			continue
 		}
 		seen[ref] = true
+		if k.stays(ref.groupKind()) {
+			continue
+		}
 		obj, err := k.read(ctx, ref)
 		switch {
 		case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
@@ -119,6 +122,14 @@ func (k *keeper) leftovers(ctx context.Context, wanted map[Ref]bool) ([]leftover
 		return cmp.Or(-cmp.Compare(a.wave, b.wave), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return all, nil
+}
+
+// stays reports whether objects of a kind are never deleted.
+func (k *keeper) stays(gk schema.GroupKind) bool {
+	return slices.ContainsFunc(k.kinds, func(kind *kind) bool {
+		gvk, err := k.client.GroupVersionKindFor(kind.object)
+		return err == nil && gvk.GroupKind() == gk && kind.stays()
+	})
 }
 
 // candidates returns the objects that may be of the set: by the watches of their kinds, or by
@@ -167,7 +178,7 @@ func (k *keeper) list(ctx context.Context, kind *kind, gvk schema.GroupVersionKi
 		return nil, err
 	}
 	options := []client.ListOption{client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*ofSet)}, client.UnsafeDisableDeepCopy}
-	if !kind.tracked {
+	if !kind.tracked && !kind.kept {
 		options = append(options, client.InNamespace(k.owner.GetNamespace()))
 	}
 	if err := k.client.List(ctx, list, options...); err != nil {

@@ -20,8 +20,11 @@ func (c *children[T]) Uses() []permission.Use {
 	var uses []permission.Use
 	for _, k := range c.settings.kinds {
 		verbs, by := []string{"create", "patch", "delete"}, "keeps its children"
-		if k.former && !k.owned && !k.tracked {
+		if k.former && !k.owned && !k.tracked && !k.kept {
 			verbs, by = []string{"delete"}, "deletes former children"
+		}
+		if k.stays() {
+			verbs = []string{"create", "patch"}
 		}
 		uses = append(uses, permission.Use{Object: k.object, Verbs: verbs, By: by})
 	}

@@ -161,7 +161,7 @@ func (c *children[T]) Watches() []step.Watch {
 		watches[i] = step.Watch{Object: k.object, Owned: k.owned, Note: c.watched.note}
 		watches[i].Named = func(obj client.Object, owners schema.GroupKind) []client.ObjectKey {
 			keys := c.watched.unblock(k, client.ObjectKeyFromObject(obj))
-			if key, ok := ownerOf(obj.GetAnnotations()[OwnerAnnotation], owners); ok && (k.tracked || k.former) {
+			if key, ok := ownerOf(obj.GetAnnotations()[OwnerAnnotation], owners); ok && (k.tracked || k.former || k.kept) {
 				keys = append(keys, key)
 			}
 			return keys

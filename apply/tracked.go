@@ -150,7 +150,7 @@ func (k *keeper) ours(ctx context.Context, refs []Ref) (ours, others []Ref, err 
 func (k *keeper) noteTracked(ctx context.Context, items []*item) error {
 	all := slices.Clone(k.remembered)
 	for _, it := range items {
-		if it.tracked && !slices.Contains(all, it.Ref) {
+		if it.noted && !slices.Contains(all, it.Ref) {
 			all = append(all, it.Ref)
 		}
 	}
@@ -161,7 +161,7 @@ func (k *keeper) noteTracked(ctx context.Context, items []*item) error {
 func (k *keeper) forgetTracked(ctx context.Context, items []*item, leftovers []leftover) error {
 	var all []Ref
 	for _, ref := range k.remembered {
-		wanted := slices.ContainsFunc(items, func(it *item) bool { return it.Ref == ref && it.tracked })
+		wanted := slices.ContainsFunc(items, func(it *item) bool { return it.Ref == ref && it.noted })
 		if wanted || slices.ContainsFunc(leftovers, func(l leftover) bool { return l.Ref == ref }) {
 			all = append(all, ref)
 		}

@@ -341,3 +341,32 @@ func TestTrackedNamesThatDoNotFit(t *testing.T) {
 		t.Errorf("%d objects, %v", len(list.Items), err)
 	}
 }
+
+// What only ever stays costs its owner neither a finalizer nor an annotation.
+func TestKeeps(t *testing.T) {
+	wanted := true
+	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) {
+		if wanted {
+			set.Add(newConfigMap("a", "k", "v"), apply.Keep)
+		}
+	}, apply.Keeps(&corev1.ConfigMap{}))
+	o.mustSettle(shop)
+	o.get(shop, "shop")
+	kept := newConfigMap("a")
+	if !o.get(kept, "a") || len(kept.OwnerReferences) > 0 || len(shop.Finalizers)+len(shop.Annotations) > 0 {
+		t.Fatalf("the child %v of an owner with %v and %v", kept.ObjectMeta, shop.Finalizers, shop.Annotations)
+	}
+	o.patch(kept, `{"data":{"k":"others"}}`)
+	o.mustSettle(shop)
+	if o.get(kept, "a"); kept.Data["k"] != "v" {
+		t.Errorf("an edit is not repaired: %v", kept.Data)
+	}
+	wanted = false
+	o.patch(kept, `{"metadata":{"annotations":{"apply.ctrlkit.dev/keep":null}}}`)
+	o.mustSettle(shop)
+	o.delete(shop)
+	_ = o.settle(shop)
+	if !o.get(kept, "a") || o.get(&Shop{}, "shop") {
+		t.Error("it has not stayed, or its owner has")
+	}
+}
