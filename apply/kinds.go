@@ -188,6 +188,14 @@ func (k *kind) empty(gvk schema.GroupVersionKind) client.Object {
 	return obj
 }
 
+// stays reports whether objects of a kind are never deleted.
+func (s *settings) stays(c client.Client, gk schema.GroupKind) bool {
+	return slices.ContainsFunc(s.kinds, func(k *kind) bool {
+		gvk, err := c.GroupVersionKindFor(k.object)
+		return err == nil && gvk.GroupKind() == gk && k.stays()
+	})
+}
+
 // find returns the kind that was declared for a group and kind.
 func (s *settings) find(c client.Client, wanted schema.GroupKind) (*kind, schema.GroupVersionKind, error) {
 	for _, k := range s.kinds {

@@ -100,7 +100,7 @@ func (k *keeper) leftovers(ctx context.Context, wanted map[Ref]bool) ([]leftover
 			continue
 		}
 		seen[ref] = true
-		if k.stays(ref.groupKind()) {
+		if k.settings.stays(k.client, ref.groupKind()) {
 			continue
 		}
 		obj, err := k.read(ctx, ref)
@@ -122,14 +122,6 @@ func (k *keeper) leftovers(ctx context.Context, wanted map[Ref]bool) ([]leftover
 		return cmp.Or(-cmp.Compare(a.wave, b.wave), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return all, nil
-}
-
-// stays reports whether objects of a kind are never deleted.
-func (k *keeper) stays(gk schema.GroupKind) bool {
-	return slices.ContainsFunc(k.kinds, func(kind *kind) bool {
-		gvk, err := k.client.GroupVersionKindFor(kind.object)
-		return err == nil && gvk.GroupKind() == gk && kind.stays()
-	})
 }
 
 // candidates returns the objects that may be of the set: by the watches of their kinds, or by
