@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -133,4 +134,17 @@ func ExampleOnce() {
 			want.Add(job, apply.Once)
 			return nil
 		}, apply.Owns(&batchv1.Job{}))
+}
+
+// The Pods of a site are replaced when its password changes.
+func ExampleRestartOn() {
+	_ = apply.Children("Workload",
+		func(ctx context.Context, req *step.Request[*Site], want *apply.Set) error {
+			credentials, err := step.GetOrWait[*corev1.Secret](ctx, req, client.ObjectKey{Name: req.Object.Name})
+			if err != nil {
+				return err
+			}
+			want.Add(deployment(req.Object), apply.RestartOn(credentials))
+			return nil
+		}, apply.Owns(&appsv1.Deployment{}))
 }

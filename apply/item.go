@@ -100,6 +100,9 @@ func (k *keeper) item(a *addition) (*item, error) {
 		it.missing = true
 		return it, err
 	}
+	if err := addInputs(k.client, it); err != nil {
+		return nil, err
+	}
 	if it.policy.has(Once) {
 		Replace.apply(&it.policy)
 		if err := k.runOnce(it); err != nil {

@@ -110,6 +110,8 @@ type policy struct {
 	words []Policy
 	wave  int
 	ready readyWhen // nil for the rules of kstatus
+	// inputs are what Pods depend on beside their template.
+	inputs []client.Object
 	// frozen is true for an object that exists and that its users do not let be written.
 	frozen bool
 }

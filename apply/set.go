@@ -39,7 +39,7 @@ type addition struct {
 //   - an apply configuration of client-go, and what else is a runtime.ApplyConfiguration;
 //   - an *unstructured.Unstructured.
 //
-// An option is a [Policy], a [Wave] or [ReadyWhen].
+// An option is a [Policy], a [Wave], [ReadyWhen] or [RestartOn].
 //
 // An object without a namespace is in that of the owner. Its status is left to its controller. What
 // is wrong with an object, such as a name that is missing or a second object of the same kind and
