@@ -182,6 +182,38 @@ func TestLosersNameTheOwner(t *testing.T) {
 	})
 }
 
+// A controller starts when the definition of its own kind is there.
+func TestWhenServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctrl.SetLogger(logr.Discard())
+		server := apiserver.New(apiserver.Options{Seed: 1, Now: time.Now})
+		c := connect(t, server.Config(), metav1.NamespaceDefault)
+		mgr := newManager(t, server)
+		engine, err := step.New(step.Options[*Shop]{Name: "shops", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader()},
+			apply.Children("Parts", func(_ context.Context, _ *step.Request[*Shop], want *apply.Set) error {
+				want.Add(newConfigMap("x"))
+				return nil
+			}, apply.Owns(&corev1.ConfigMap{})))
+		if err == nil {
+			err = step.WhenServed(mgr, func() error { return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&Shop{})) }, &Shop{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := startManager(t, mgr)
+		time.Sleep(10 * time.Minute)
+		if err := server.Install(shopDefinition()); err != nil {
+			t.Fatal(err)
+		}
+		shop := c.shop("shop")
+		time.Sleep(20 * time.Second)
+		if got := c.condition(shop); got != "True AllReady" {
+			t.Errorf("with its definition: %s", got)
+		}
+		stop()
+	})
+}
+
 // newManager returns a manager that nothing listens to. Its cache keeps the managed fields of the engine.
 func newManager(t *testing.T, server *apiserver.Server) ctrl.Manager {
 	t.Helper()

@@ -148,6 +148,10 @@ type Observation struct {
 	// Message says how far an operation of the system is, or why the resource is broken.
 	Message string
 
+	// Final says of a resource that is Broken that it does not recover by itself: a person has to act,
+	// and the object is Stalled. It is observed again all the same, more and more rarely.
+	Final bool
+
 	// Unavailable says why the resource can't be used although it is up to date; empty if it can.
 	Unavailable string
 

@@ -81,8 +81,12 @@ func (s *session[T]) mark() {
 	default:
 		set.MarkHealthy(ConditionDrifted, ReasonNone, "")
 	}
+	severity := condition.SeverityWarning
+	if s.seen.Final {
+		severity = condition.SeverityError
+	}
 	if s.seen.State == Broken {
-		set.MarkUnhealthy(ConditionFailed, condition.SeverityWarning, ReasonBroken, cmp.Or(s.seen.Message, noCause))
+		set.MarkUnhealthy(ConditionFailed, severity, ReasonBroken, cmp.Or(s.seen.Message, noCause))
 	} else {
 		set.MarkHealthy(ConditionFailed, ReasonNone, "")
 	}
@@ -90,7 +94,7 @@ func (s *session[T]) mark() {
 	case s.seen.State == Absent:
 		set.MarkUnhealthy(ConditionAvailable, condition.SeverityInfo, ReasonAbsent, "the resource does not exist")
 	case s.seen.State == Broken:
-		set.MarkUnhealthy(ConditionAvailable, condition.SeverityWarning, ReasonBroken, cmp.Or(s.seen.Message, noCause))
+		set.MarkUnhealthy(ConditionAvailable, severity, ReasonBroken, cmp.Or(s.seen.Message, noCause))
 	case s.seen.State == Creating || s.seen.State == Deleting:
 		set.MarkUnhealthy(ConditionAvailable, condition.SeverityInfo, ReasonInProgress, s.waitsFor())
 	case s.seen.State == Drifted && lifecycle.PolicyOf(s.req).Allows(policy.VerbUpdate):
@@ -164,8 +168,12 @@ func (s *session[T]) waitsFor() string {
 }
 
 // broken is the failure of a resource that the system says has failed.
-func broken(id, message string) error {
-	return failure.Mark(fmt.Errorf("the resource %s has failed: %s", id, cmp.Or(message, noCause)), failure.WithReason(ReasonBroken))
+func (s *session[T]) broken() error {
+	err := failure.Mark(fmt.Errorf("the resource %s has failed: %s", s.id, cmp.Or(s.seen.Message, noCause)), failure.WithReason(ReasonBroken))
+	if s.seen.Final {
+		err = failure.Mark(err, failure.WithClass(failure.ClassTerminal))
+	}
+	return err
 }
 
 // withoutSystem adds to what prevents a deletion how to delete the object without the system.

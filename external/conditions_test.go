@@ -50,6 +50,10 @@ var observed = []struct {
 		"False Broken: disk full | False | False | False | False | True Broken: disk full | False Broken",
 	},
 	{
+		"broken for good", external.Observation{State: external.Broken, Message: "no such plan", Final: true},
+		"False Broken: no such plan | False | False | False | False | True Broken: no such plan | False Broken",
+	},
+	{
 		"broken, and the system does not say why", external.Observation{State: external.Broken},
 		"False Broken: the system does not say why | False | False | False | False | True Broken: the system does not say why | False Broken",
 	},
@@ -93,6 +97,9 @@ func TestConditionsByState(t *testing.T) {
 				t.Error(diff)
 			}
 			conditiontest.Check(t, d.get())
+			if stalled := strings.HasPrefix(d.conditions()["Stalled"], "True"); stalled != tt.seen.Final {
+				t.Errorf("it is Stalled: %t", stalled)
+			}
 			version := d.get().ResourceVersion
 			if _, _ = d.reconcile(); d.get().ResourceVersion != version {
 				t.Error("the same observation is written again")
