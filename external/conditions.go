@@ -168,9 +168,9 @@ func (s *session[T]) waitsFor() string {
 }
 
 // broken is the failure of a resource that the system says has failed.
-func (s *session[T]) broken() error {
-	err := failure.Mark(fmt.Errorf("the resource %s has failed: %s", s.id, cmp.Or(s.seen.Message, noCause)), failure.WithReason(ReasonBroken))
-	if s.seen.Final {
+func broken(id string, seen *Observation) error {
+	err := failure.Mark(fmt.Errorf("the resource %s has failed: %s", id, cmp.Or(seen.Message, noCause)), failure.WithReason(ReasonBroken))
+	if seen.Final {
 		err = failure.Mark(err, failure.WithClass(failure.ClassTerminal))
 	}
 	return err

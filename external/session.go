@@ -374,7 +374,7 @@ func (s *session[T]) settle(ctx context.Context) (ctrl.Result, error) {
 	case s.seen.busy():
 		return ctrlkit.PollFor(s.waitsFor(), s.options.Busy)
 	case s.seen.State == Broken:
-		return ctrl.Result{}, s.broken()
+		return ctrl.Result{}, broken(s.id, &s.seen)
 	case s.seen.State == Drifted && lifecycle.PolicyOf(s.req).Allows(policy.VerbUpdate):
 		return ctrlkit.PollFor("the update to have an effect", s.options.Busy)
 	}
