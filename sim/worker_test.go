@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
@@ -35,13 +36,12 @@ func TestPanicText(t *testing.T) {
 
 func TestHangText(t *testing.T) {
 	output := "goroutine 7 [semacquire]:\nsync.Mutex.Lock(0x1)\nmain.f()"
-	if got := hangText(true, output); !strings.HasSuffix(got, "; a goroutine waits for a mutex:\n"+output) {
+	if got := hangText(output); !strings.HasSuffix(got, "; a goroutine waits for a mutex:\n"+output) {
 		t.Errorf("got %q", got)
 	}
-	for _, got := range []string{hangText(true, "goroutine 7 [running]"), hangText(false, output)} {
-		if strings.Contains(got, "a goroutine waits for a mutex:") || !strings.HasPrefix(got, "the run did not end within 2m0s of real time: ") {
-			t.Errorf("got %q", got)
-		}
+	got := hangText("goroutine 7 [running]")
+	if strings.Contains(got, "a goroutine waits for a mutex:") || !strings.HasPrefix(got, "the run did not end within 2m0s of real time: ") {
+		t.Errorf("got %q", got)
 	}
 }
 
@@ -195,5 +195,33 @@ func TestSimulationsAreNumberedAnew(t *testing.T) {
 			}
 		}
 		p.end()
+	}
+}
+
+// A plan that other work keeps from the processor has longer, and one that is stuck has not.
+func TestMoreTime(t *testing.T) {
+	for _, tt := range []struct {
+		name                  string
+		patience, used, since time.Duration
+		want                  time.Duration
+	}{
+		{"half of the processor", planTime, planTime / 2, planTime, planTime/2 + time.Second},
+		{"all of it: it spins", planTime, planTime, planTime, 0},
+		{"none of it: it is blocked", planTime, time.Second, planTime, 0},
+		{"where it is not known", planTime, 0, planTime, 0},
+		{"not for ever", planTime, planTime / 2, 3 * planTime, 0},
+		{"the time of the exploration is over", planTime / 2, planTime / 4, planTime / 2, 0},
+	} {
+		if got := moreTime(tt.patience, tt.used, tt.since); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+	if runtime.GOOS == "linux" {
+		before := processorTime(os.Getpid())
+		for end := time.Now().Add(time.Minute); processorTime(os.Getpid()) == before; {
+			if time.Now().After(end) {
+				t.Fatal("it does not grow")
+			}
+		}
 	}
 }
