@@ -105,7 +105,7 @@ func TestPlanIsWhatHappens(t *testing.T) {
 
 // The same on a real control plane.
 func TestPlanIsWhatHappensOnRealServer(t *testing.T) {
-	rings.Test(t, "starts a control plane")
+	rings.Explore(t, "starts a control plane of its own")
 	plane := startPlane(t, 0)
 	for seed := range uint64(*sequences) {
 		c := connect(t, plane, fmt.Sprintf("plans-%d", seed))
