@@ -98,11 +98,12 @@ func TestUnguardedIsStuck(t *testing.T) {
 }
 
 // The finalizer is on what is used, and on nothing else. One that a person takes off is not put back
-// until the person wants it.
+// until the person wants it. Those of others stay.
 func TestGuardRespectsPersons(t *testing.T) {
 	rings.Test(t, "simulates")
 	sim.Run(t, keyedWorkload(t, true, func(w *sim.World) {
 		used, unused, of := keyFor("used"), keyFor("unused"), barn("b", BarnSpec{Yard: "used"})
+		used.Finalizers = []string{"example.com/kept"} // of another operator
 		w.Create(used, unused, of)
 		w.Settle()
 		has := func(key *corev1.ConfigMap, want bool) {
@@ -119,7 +120,7 @@ func TestGuardRespectsPersons(t *testing.T) {
 		}
 		has(used, true)
 		has(unused, false)
-		sim.Update(w, used, func(key *corev1.ConfigMap) { key.Finalizers = nil })
+		sim.Update(w, used, func(key *corev1.ConfigMap) { key.Finalizers = []string{"example.com/kept"} })
 		w.Settle()
 		has(used, false)
 		if used.Annotations[step.FinalizerRemovedAnnotation] != guardFinalizer {
@@ -131,5 +132,8 @@ func TestGuardRespectsPersons(t *testing.T) {
 		w.Delete(of)
 		w.Settle()
 		has(used, false)
+		if !slices.Equal(used.Finalizers, []string{"example.com/kept"}) {
+			panic("the finalizer of another operator is gone")
+		}
 	}), sim.WithPairs(0), sim.WithSample(1))
 }
