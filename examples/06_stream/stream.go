@@ -43,8 +43,10 @@ type streams struct{ *servers }
 // newCredentialsReference returns the reference of Streams to the Secrets with their credentials.
 func newCredentialsReference() *reference.Reference[*v1.Stream, *corev1.Secret] {
 	return reference.New(reference.Options[*v1.Stream, *corev1.Secret]{
-		Name:   "credentials", // the condition is CredentialsReady
-		Target: func(obj *v1.Stream) reference.Target { return reference.Target{Name: obj.Spec.Server.CredentialsSecret} },
+		Name: "credentials", // the condition is CredentialsReady
+		Target: func(obj *v1.Stream) reference.Target {
+			return reference.Target{Name: obj.Spec.Server.CredentialsSecret}
+		},
 	})
 }
 
