@@ -68,6 +68,12 @@ func TestClaimedIDIsReplaced(t *testing.T) {
 			d.change(func(obj *Silo) { delete(obj.Annotations, external.IntentAnnotation) })
 			d.restart()
 		},
+		"named by a person after a crash": func(d *siloDesk) {
+			if record := strings.Fields(d.get().Annotations[external.IntentAnnotation]); len(d.store.all) > 0 {
+				d.annotate(external.IntentAnnotation, "begun "+record[1]+" by another")
+				d.restart()
+			}
+		},
 		"adopted, before it was": func(d *siloDesk) { d.settle() },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,6 +84,10 @@ func TestClaimedIDIsReplaced(t *testing.T) {
 				}
 				d.settle()
 				time.Sleep(time.Hour)
+				if name == "named by a person after a crash" {
+					lose(d)
+					d.settle()
+				}
 				clear(d.store.all)
 				lose(d)
 				for range 5 {
