@@ -12,6 +12,7 @@
 package rings
 
 import (
+	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -39,8 +40,12 @@ func Explore(tb testing.TB, why string) {
 	}
 }
 
-// Exploring reports whether the tests of the third ring run.
-func Exploring() bool { return os.Getenv(Variable) != "" }
+// Exploring reports whether the tests of the third ring run: all of them, or the one that is asked
+// for by a plan of the simulator, as its findings print it.
+func Exploring() bool {
+	plan := flag.Lookup("sim.plan")
+	return os.Getenv(Variable) != "" || plan != nil && plan.Value.String() != ""
+}
 
 // Reads says that a test depends on all files of the repository, of which root is the path, because
 // it compiles them or lists them: go test then runs it again when one has changed, and does not

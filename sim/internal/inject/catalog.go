@@ -63,9 +63,9 @@ func (c *Catalog) write(in *cluster.Cluster, n int, r *apiserver.Request) {
 	if created, ok := cluster.CreatedBy(r); ok {
 		w.Owned = cluster.IsOwned(created)
 	}
-	if current, err := in.LookUp(target); err == nil {
+	if _, err := in.LookUp(target); err == nil {
 		w.Exists = true
-		w.AddsFinalizer = r.Subresource == "" && len(current.GetFinalizers()) == 0 && hasFinalizers(r.Body) && r.Verb != "create"
+		w.AddsFinalizer = addsFinalizer(in, r)
 		w.Conditional = r.Verb != "create" && hasCondition(r)
 		w.Child = isChild(in, r)
 	}
@@ -95,6 +95,12 @@ func holdsUsersObjects(in *cluster.Cluster, of string) bool {
 		_, key, _ := strings.Cut(other, " ")
 		return strings.HasPrefix(key, strings.TrimPrefix(name, "/")+"/")
 	})
+}
+
+// addsFinalizer reports whether a write gives the first finalizer to an object.
+func addsFinalizer(in *cluster.Cluster, r *apiserver.Request) bool {
+	current, err := in.LookUp(cluster.TargetOf(r))
+	return err == nil && r.Subresource == "" && r.Verb != "create" && len(current.GetFinalizers()) == 0 && hasFinalizers(r.Body)
 }
 
 // isChild reports whether a write is about a child of the operator's objects that is there and that

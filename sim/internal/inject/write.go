@@ -19,9 +19,10 @@ type Write struct {
 	Turn    Turn
 	Request *apiserver.Request
 
-	n      int
-	before map[string]any // the object before the write, for Fight
-	done   bool           // the server has accepted it
+	n             int
+	before        map[string]any // the object before the write, for Fight
+	addsFinalizer bool           // to an object that has none, for Vanish
+	done          bool           // the server has accepted it
 }
 
 // writeEffect is what a kind of fault does at a write. A fault strikes once, before or after it.
@@ -40,8 +41,8 @@ type writeEffect struct {
 	// prepare is called just before the write, and does not count as striking.
 	prepare func(in *Injector, w *Write)
 
-	// after strikes after the write, if when is nil or returns true. What it returns replaces the
-	// answer.
+	// after strikes after the write, if when is nil or returns true, as only does. What it returns
+	// replaces the answer.
 	when  func(w *Write) bool
 	after func(in *Injector, f fault.Fault, w *Write) *Answer
 }
@@ -57,8 +58,6 @@ func crashed(process Process) *Answer {
 func refused(how string, r *apiserver.Request) *Answer {
 	return &Answer{Response: refusalOf(how, r).answer(r)}
 }
-
-func accepted(w *Write) bool { return w.done }
 
 // toWrite, toObject and toProcess are the effects of faults that leave the answer as it is: what an
 // actor does about the write, or to the object that the fault names, and what happens to the process.
@@ -118,7 +117,12 @@ var writeEffects = map[fault.Kind]writeEffect{
 	fault.LoseWriteAnswer:  {after: func(_ *Injector, f fault.Fault, w *Write) *Answer { return lostAnswer(f.How, w.Request) }},
 	fault.Recreate:         {actor: "user", after: toObject((*actor.Actors).Recreate)},
 	fault.DeleteAndCreate:  {actor: "user", after: toObject((*actor.Actors).DeleteAndCreate)},
-	fault.Vanish:           {actor: "user", when: accepted, after: toWrite((*actor.Actors).Vanish)},
+	fault.Vanish: {
+		actor:   "user",
+		prepare: func(in *Injector, w *Write) { w.addsFinalizer = addsFinalizer(in.Cluster, w.Request) },
+		when:    func(w *Write) bool { return w.done && w.addsFinalizer },
+		after:   toWrite((*actor.Actors).Vanish),
+	},
 	fault.WipeStatus:       {actor: "other", after: toObject((*actor.Actors).WipeStatus)},
 	fault.StripAnnotations: {actor: "other", after: toObject((*actor.Actors).StripAnnotations)},
 	fault.Fight: {
