@@ -19,7 +19,7 @@ var (
 	// goals say by True that all is well, and by anything else that it is not, or not yet.
 	goals = []string{"Ready", "Available", "Succeeded", "Complete", "Completed", "Healthy", "Installed", "Established", "Programmed", "Accepted", "Reconciled", "ResolvedRefs"}
 	// requests say by False that the object can't be what it should be.
-	requests = []string{"Accepted", "Synced", "LastAsyncOperation"}
+	requests = []string{"Accepted", "Valid", "Synced", "LastAsyncOperation"}
 	// pauses say by True that no controller is at work on an object.
 	pauses = []string{"Paused", "ReconciliationPaused", "Suspended"}
 )
@@ -27,7 +27,7 @@ var (
 // Types that end in these words are failures, or goals, of objects that have none of the types
 // above: ErrorOccurred of Argo, ControlPlaneReady of Cluster API, ACK.ResourceSynced of AWS.
 var (
-	likeFailure = regexp.MustCompile(`(Error|Failure|Failed|ErrorOccurred|Terminal)$`)
+	likeFailure = regexp.MustCompile(`(Errors?|Failure|Failed|ErrorOccurred|Terminal|Degraded)$`)
 	likeGoal    = regexp.MustCompile(`(Ready|Available|Healthy|Active|Valid|Validated|Synced|Synchronized|Deployed|Initialized|Provisioned|Scheduled|Created|` +
 		`Registered|Bound|Reserved|Admitted|Issued|Configured|Applied|Attached|Connected|Launched|Installed|Reconciled|Success)$`)
 	noGoal = regexp.MustCompile(`(^|\.)(Not|No)[A-Z]|(Update|Upgrade)s?Available$`)
@@ -38,7 +38,19 @@ var (
 var activityIsOver = []string{"NewReplicaSetAvailable", "AsExpected", "RolloutHealthy"}
 
 // failureReasons are the reasons by which a goal that is not reached says that it will not be.
-var failureReasons = regexp.MustCompile(`^(Error|Errored|Failed|ReconcileError|RevisionFailed|ContainerMissing|SecretSyncedError|ScaledObjectCheckFailed|Denied|NotSupported|Unsupported.*|Invalid.*|.*Invalid)$`)
+var failureReasons = regexp.MustCompile(`^(Error|Errored|Failed|ReconcileError|RevisionFailed|ContainerMissing|SecretSyncedError|ScaledObjectCheckFailed|NotSupported|Unsupported.*|Invalid.*|.*Already.*|` +
+	`.*(Invalid|Denied|Rejected|Forbidden|Unauthorized|NotPermitted|NotAllowed))$`)
+
+// atWorkReasons are the reasons by which a condition that is false says that it is not false for
+// good.
+var atWorkReasons = regexp.MustCompile(`^(Pending|Ongoing|InProgress|ReconcilePaused|Waiting.*|[A-Z][a-z]+ing)$`)
+
+// outOfReach are the reasons by which a condition of the status Unknown says that what reports it
+// does not any more.
+var outOfReach = regexp.MustCompile(`(StatusUnknown|UpdateStopped|Unreachable|Lost)$`)
+
+// crashText is what messages quote of a container that can't run: see crashReasons.
+var crashText = regexp.MustCompile(`\b(` + strings.Join(crashReasons, "|") + `)\b`)
 
 // byTrouble judges an object by the conditions that decide alone: of failures, and of activities.
 func byTrouble(d *document) (Summary, bool) {
@@ -58,7 +70,8 @@ func byTrouble(d *document) (Summary, bool) {
 		return Summary{}, false // it sums the others up
 	}
 	c, ok := d.least(func(c cond) bool {
-		return c.status == "False" && !c.stale && (c.severity == "Error" || c.reason == "Error")
+		bad := c.status == "False" || c.status == "True" && likeFailure.MatchString(c.kind)
+		return !c.stale && (c.status == "False" && (c.severity == "Error" || c.reason == "Error") || bad && crashText.MatchString(c.message))
 	})
 	if !ok {
 		return Summary{}, false
@@ -120,7 +133,7 @@ func (d *document) least(meant func(cond) bool) (cond, bool) {
 // Accepted of the Gateway API.
 func byRequests(d *document) (Summary, bool) {
 	c, ok := d.first(requests, "False")
-	if !ok || c.stale || c.reason == "Pending" || c.reason == "ReconcilePaused" {
+	if !ok || c.stale || atWorkReasons.MatchString(c.reason) {
 		return Summary{}, false
 	}
 	return c.says(StateFailed), true
@@ -135,8 +148,22 @@ func (c cond) asGoal(d *document) Summary {
 		return Summary{State: StateReady}
 	case c.status == "False" && c.isFinal(d):
 		return c.says(StateFailed)
+	case c.status == "Unknown" && outOfReach.MatchString(c.reason):
+		return c.says(StateUnknown)
 	}
 	return c.says(StateProgressing)
+}
+
+// byTypes judges by the types of the conditions that are true, where these are the states of an
+// object: Rebalancing of Strimzi's KafkaRebalance.
+func byTypes(d *document) (Summary, bool) {
+	for _, state := range []State{StateFailed, StateTerminating, StateProgressing} {
+		c, ok := d.least(func(c cond) bool { return c.status == "True" && meaningOf(c.kind) == state })
+		if ok {
+			return c.says(state), true
+		}
+	}
+	return Summary{}, false
 }
 
 // isFinal reports whether a goal that is false needs a change.

@@ -101,7 +101,7 @@ func ofPod(d *document) Summary {
 }
 
 // crashReasons are what a container waits for that does not come without a change.
-var crashReasons = []string{"CrashLoopBackOff", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
+var crashReasons = []string{"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
 
 // crashing returns the failure of the first container by name that can't run.
 func (d *document) crashing() (Summary, bool) {

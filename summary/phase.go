@@ -16,9 +16,9 @@ var phases = map[string]State{}
 
 func init() {
 	for state, words := range map[State]string{
-		StateReady:       "ready running active bound succeeded success successful complete completed available healthy online serving listening streaming working existing deployed established provisioned done finished enabled valid stable attached green atlatestknown ok",
-		StateProgressing: "pending creating provisioning initializing installing updating upgrading progressing scaling waiting starting building reconciling in-progress inprogress in_progress scheduling scheduled queued deploying configuring restoring resuming new accepted prepared paused submitted yellow",
-		StateFailed:      "failed failure error errored degraded lost invalid rejected crashed unhealthy unavailable missing timedout expired canceled aborted inconclusive faulted red",
+		StateReady:       "ready running active bound succeeded success successful complete completed available healthy online serving listening streaming working existing deployed established provisioned done finished enabled valid stable attached green atlatestknown ok open opened synced synchronized registered connected joined allocated assigned admitted applied operational optimal passed normal",
+		StateProgressing: "pending creating provisioning initializing installing updating upgrading progressing scaling waiting starting building reconciling in-progress inprogress in_progress scheduling scheduled queued deploying configuring restoring resuming new accepted prepared paused submitted yellow bootstrap planned initial draft unsynced outofsync shutdown portallocation",
+		StateFailed:      "failed failure error errored degraded lost invalid rejected crashed unhealthy unavailable missing timedout expired canceled aborted inconclusive faulted red err blocked stuck denied rejected refused down dead fatal broken corrupted conflict killed evicted approval",
 		StateTerminating: "deleting terminating removing destroying deprovisioning",
 	} {
 		for word := range strings.FieldsSeq(words) {
@@ -71,12 +71,18 @@ func meaningOf(phase string) State {
 
 // wordPaths are where objects without conditions that say something have their state as a word.
 var wordPaths = [][]string{
-	{"phase"}, {"state"}, {"health", "status"}, {"state", "phase"}, {"applicationState", "state"}, {"jobStatus", "state"},
+	{"phase"}, {"state"}, {"status"}, {"health", "status"}, {"state", "phase"}, {"applicationState", "state"}, {"jobStatus", "state"},
 }
 
 // wordFields are other fields of a status that have such a word: clusterStatus, jobStatus, health.
 // A field that is named after the kind is one, too: dbInstanceStatus of a DBInstance.
 var wordFields = regexp.MustCompile(`^(?i:((postgres)?cluster|current|overall|lifecycle|job|jobdeployment|application|instance|resource|service)(status|state|phase)|health|robustness)$`)
+
+// partFields are fields that have the state of a part or of the last operation as text: syncStatus.
+var partFields = regexp.MustCompile(`(?i)(status|state|operation|health)$`)
+
+// formerFields are about what is over.
+var formerFields = regexp.MustCompile(`(?i)(previous|backup|history)`)
 
 // A word is the state of an object as one of its fields has it.
 type word struct {
@@ -97,9 +103,35 @@ func (d *document) words() []word {
 		text := textOf(d.status[field])
 		if text != "" && (wordFields.MatchString(field) || strings.EqualFold(field, d.gk.Kind+"Status")) {
 			found = append(found, word{field, text, d.meaningOf(text)})
+		} else if w, ok := d.partWord(field); ok {
+			found = append(found, w)
 		}
 	}
 	return found
+}
+
+// partWord returns the word that a field has for a part of the object or for its last operation, if
+// it is bad: runStatus.status, ceph.health. A condition Ready sums up all but the health.
+func (d *document) partWord(field string) (word, bool) {
+	if formerFields.MatchString(field) {
+		return word{}, false
+	}
+	part := &document{gk: d.gk, content: asMap(d.status[field])}
+	texts := []word{{field: field + ".health", text: part.text("health")}}
+	if ready, ok := d.condition("Ready"); !ok || ready.status != "True" {
+		for _, name := range []string{"status", "state", "phase"} {
+			texts = append(texts, word{field: field + "." + name, text: part.text(name)})
+		}
+		if partFields.MatchString(field) {
+			texts = append(texts, word{field: field, text: textOf(d.status[field])})
+		}
+	}
+	for _, w := range texts {
+		if w.state = d.meaningOf(w.text); w.state == StateFailed || w.state == StateProgressing {
+			return w, true
+		}
+	}
+	return word{}, false
 }
 
 // ending are kinds of objects whose work has an end: running, they are not ready.
@@ -123,15 +155,15 @@ func (d *document) meaningOf(text string) State {
 }
 
 // flags are where objects say by a boolean whether they are ready.
-var flags = []string{"ready", "readyToUse"}
+var flags = []string{"ready", "readyToUse", "valid", "healthy"}
 
 // byFlags judges an object by a boolean.
 func byFlags(d *document) (Summary, bool) {
 	for _, name := range flags {
 		if ready, ok := d.status[name].(bool); ok && !ready {
-			message := d.text("status", "error", "message")
-			if message == "" {
-				message = "it is not " + name
+			message := cmp.Or(d.errorText(), "it is not "+name)
+			if name == "valid" {
+				return Summary{StateFailed, "NotValid", message}, true
 			}
 			return Summary{StateProgressing, "NotReady", message}, true
 		} else if ok {
@@ -139,6 +171,17 @@ func byFlags(d *document) (Summary, bool) {
 		}
 	}
 	return Summary{}, false
+}
+
+// errorText returns what a status says of an error.
+func (d *document) errorText() string {
+	return cmp.Or(d.text("status", "error"), d.text("status", "error", "message"), d.text("status", "errorMessage"))
+}
+
+// byError judges an object of which nothing is known but an error.
+func byError(d *document) (Summary, bool) {
+	text := d.errorText()
+	return Summary{StateFailed, "Error", text}, text != ""
 }
 
 // byPhase judges an object by words: by the first that has an agreed meaning, unless another says

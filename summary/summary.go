@@ -175,9 +175,15 @@ func (d *document) summarize() Summary {
 	if phase, ok := byPhase(d); ok && (!decided || phase.State == StateFailed && s.Reason != ReasonNotObserved) {
 		return phase // that an object is complete does not say how it has ended
 	}
-	switch {
-	case decided:
+	if decided {
 		return s
+	}
+	for _, judge := range []judge{byTypes, byError} {
+		if s, ok := judge(d); ok {
+			return s
+		}
+	}
+	switch {
 	case len(d.conditions) > 0 && d.ends():
 		return Summary{StateProgressing, "Running", "none of its conditions says that it has ended"}
 	}
@@ -188,26 +194,30 @@ func (d *document) summarize() Summary {
 type judge = func(*document) (Summary, bool)
 
 // byParents judges by the conditions that each of several controllers has written: those of the
-// Gateway API, for routes and policies.
+// Gateway API, for routes and policies, and those of OpenShift's routers.
 func byParents(d *document) (Summary, bool) {
 	found := false
-	for _, list := range []string{"parents", "ancestors"} {
+	for _, list := range []string{"parents", "ancestors", "ingress", "tags"} {
 		entries, ok := d.status[list].([]any)
 		if !ok {
 			continue
 		}
+		optional := list == "ingress" || list == "tags" // other kinds have lists of these names
 		for _, entry := range entries {
 			parent := &document{gk: d.gk, generation: d.generation, status: asMap(entry)}
 			if err := parent.readConditions(); err != nil {
 				return unknown(ReasonUnreadableStatus, "its "+list+": "+err.Error()), true
 			}
-			if s, ok := byConditions(parent); ok && s.State != StateReady {
+			s, ok := byConditions(parent)
+			switch {
+			case ok && s.State != StateReady:
 				return s, true
-			} else if found = found || ok; !ok {
+			case !ok && !optional:
 				return Summary{StateProgressing, ReasonNoStatus, "one of its " + list + " has not reported"}, true
 			}
+			found = found || ok
 		}
-		if refs, _ := d.field("spec", "parentRefs").([]any); len(entries) < len(refs) || len(entries) == 0 {
+		if refs, _ := d.field("spec", "parentRefs").([]any); !optional && len(entries) < max(1, len(refs)) {
 			return Summary{StateProgressing, ReasonNoStatus, "no controller has reported on one of its " + list}, true
 		}
 	}

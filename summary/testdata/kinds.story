@@ -56,7 +56,7 @@ Pod of a lost node: {apiVersion: v1, kind: Pod, status: {phase: Unknown}}
 Node, ready: {apiVersion: v1, kind: Node, status: {conditions: [{type: MemoryPressure, status: "False"}, {type: Ready, status: "True"}]}}
     Ready
 Node, lost: {apiVersion: v1, kind: Node, status: {conditions: [{type: Ready, status: Unknown, reason: NodeStatusUnknown, message: Kubelet stopped posting node status.}]}}
-    Progressing: Kubelet stopped posting node status.
+    Unknown: Kubelet stopped posting node status.
 Node without disk: {apiVersion: v1, kind: Node, status: {conditions: [{type: DiskPressure, status: "True", reason: KubeletHasDiskPressure}, {type: Ready, status: "True"}]}}
     Failed: DiskPressure is True: KubeletHasDiskPressure
 Namespace: {apiVersion: v1, kind: Namespace, status: {phase: Active}}
