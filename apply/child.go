@@ -171,13 +171,20 @@ func (c *child) mayWrite(current client.Object, policy *policy) error {
 	by, remedy := "has no owner", "delete it, or allow it to be taken over with the annotation "+PolicyAnnotation+": adopt"
 	if foreign {
 		by = "is controlled by " + controller.Kind + " " + controller.Name
-		remedy = "delete it if it is not needed, or have the " + c.ownerKind.Kind + " use another name"
+		remedy = "delete it if it is not needed, or " + otherName(c.keeper)
 	} else if set != "" {
 		by = "belongs to " + c.setOf(current, controller)
-		remedy = "remove it from that set, or have the " + c.ownerKind.Kind + " use another name"
+		remedy = "remove it from that set, or " + otherName(c.keeper)
 	}
 	return failure.Mark(fmt.Errorf("%s exists, %s and is not ours", c.Ref, by), failure.WithClass(failure.ClassTerminal),
 		failure.WithSeverity(condition.SeverityError), failure.WithReason(ReasonOwnedByAnother), failure.WithRemedy(remedy))
+}
+
+func otherName(k *keeper) string {
+	if k.anyKind {
+		return "use another name in this set"
+	}
+	return "have the " + k.ownerKind.Kind + " use another name"
 }
 
 // setOf describes the other set that an object belongs to: by its owner, and by the field manager that has

@@ -148,3 +148,27 @@ func ExampleRestartOn() {
 			return nil
 		}, apply.Owns(&appsv1.Deployment{}))
 }
+
+// An installer: a set that no object owns, under a name. It is called until nothing is lacking.
+func ExampleApplier() {
+	_ = func(ctx context.Context, c client.Client, objects []any) (*apply.Status, error) {
+		var want apply.Set
+		want.Add(objects...)
+		installer := &apply.Applier{Client: c, FieldOwner: "installer"}
+		status, err := installer.Apply(ctx, client.ObjectKey{Namespace: "platform", Name: "monitoring"}, &want)
+		return status, err
+	}
+}
+
+// Children in another cluster.
+func ExampleChildrenIn() {
+	_ = func(edge *apply.Applier) step.Step[*Site] {
+		place := func(_ context.Context, req *step.Request[*Site]) (apply.Place, error) {
+			return apply.Place{Applier: edge, Name: client.ObjectKeyFromObject(req.Object)}, nil
+		}
+		return apply.ChildrenIn("Workload", place, func(_ context.Context, req *step.Request[*Site], want *apply.Set) error {
+			want.Add(deployment(req.Object), service(req.Object))
+			return nil
+		})
+	}
+}

@@ -146,7 +146,7 @@ func (k *keeper) locate(it *item) error {
 	switch {
 	case err != nil:
 		it.Ref = refOf(it.gvk.GroupKind(), client.ObjectKey{Namespace: namespace, Name: name})
-		if _, _, undeclared := k.find(k.client, it.gvk.GroupKind()); errors.Is(undeclared, errUndeclared) {
+		if _, _, undeclared := k.find(k.client, it.gvk); errors.Is(undeclared, errUndeclared) {
 			return fmt.Errorf("%w, and the API server does not have it: %w", undeclared, err) // it may be misspelled
 		}
 		return &unknownKindError{err}
@@ -159,9 +159,12 @@ func (k *keeper) locate(it *item) error {
 		metadata["namespace"] = namespace
 	}
 	it.Ref = refOf(it.gvk.GroupKind(), client.ObjectKey{Namespace: namespace, Name: name})
+	if k.anyKind && it.Ref == recordRef(k.identity.key) {
+		return errors.New("it has the name of the record of the set")
+	}
 	elsewhere := k.owner.GetNamespace() != "" && namespace != k.owner.GetNamespace()
-	it.tracked = elsewhere || it.policy.tracked()
-	declared, gvk, err := k.find(k.client, it.gvk.GroupKind())
+	it.tracked = k.anyKind || elsewhere || it.policy.tracked()
+	declared, gvk, err := k.find(k.client, it.gvk)
 	if errors.Is(err, errUndeclared) {
 		return fmt.Errorf("%w, so that nothing would report its drift: give %s to apply.Children", err, k.declaration(it, elsewhere))
 	}

@@ -111,6 +111,7 @@ type settings struct {
 	pruneLimit int
 	migrate    []string
 	former     []string // names
+	anyKind    bool     // kinds are not declared, and no object has an owner reference
 }
 
 const defaultPruneLimit = 20
@@ -197,7 +198,13 @@ func (s *settings) stays(c client.Client, gk schema.GroupKind) bool {
 }
 
 // find returns the kind that was declared for a group and kind.
-func (s *settings) find(c client.Client, wanted schema.GroupKind) (*kind, schema.GroupVersionKind, error) {
+func (s *settings) find(c client.Client, kindOf schema.GroupVersionKind) (*kind, schema.GroupVersionKind, error) {
+	if s.anyKind {
+		obj := &unstructured.Unstructured{}
+		obj.SetGroupVersionKind(kindOf)
+		return &kind{object: obj, tracked: true}, kindOf, nil
+	}
+	wanted := kindOf.GroupKind()
 	for _, k := range s.kinds {
 		gvk, err := c.GroupVersionKindFor(k.object)
 		if err != nil {

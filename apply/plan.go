@@ -85,7 +85,11 @@ func (c *children[T]) plan(ctx context.Context, req *step.Request[T]) (*Plan, er
 	if err := c.want(ctx, req, &set); err != nil {
 		return nil, err
 	}
-	items, err := k.items(&set)
+	return planOf(ctx, k, &set)
+}
+
+func planOf(ctx context.Context, k *keeper, set *Set) (*Plan, error) {
+	items, err := k.items(set)
 	if err == nil {
 		err = k.readTracked(ctx)
 	}

@@ -1,0 +1,115 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// A Place is where [ChildrenIn] keeps the set of one object.
+type Place struct {
+	Applier *Applier
+	Name    client.ObjectKey // of the set and its record
+	// Every is how often drift is looked for when all objects are ready, 10 minutes by default:
+	// nothing reports it. While they are not, it is at most 10 seconds.
+	Every time.Duration
+}
+
+// ChildrenIn returns a step like that of [Children], for objects in another cluster, and for kinds
+// that are known at run time only: an [Applier] keeps the set, under a name that differs for each
+// object. The record of the set has the UID of the object, so that objects of two clusters which
+// choose one name do not share a set.
+//
+// When the object is deleted, the step deletes its set. As long as the other cluster does not
+// answer, the object stays; the error says so. Place is also called then: it must not depend on
+// what is deleted first.
+func ChildrenIn[T client.Object](name string, place func(ctx context.Context, req *step.Request[T]) (Place, error),
+	want func(ctx context.Context, req *step.Request[T], want *Set) error) step.Cleaner[T] {
+	return &elsewhere[T]{&children[T]{settings: newSettings(name, nil), want: want}, place}
+}
+
+type elsewhere[T client.Object] struct {
+	*children[T]
+	place func(ctx context.Context, req *step.Request[T]) (Place, error)
+}
+
+var _ step.ConditionDeclarer[client.Object] = (*elsewhere[client.Object])(nil)
+
+// everyDefault is how often drift is looked for by default.
+const everyDefault = 10 * time.Minute
+
+// Watches implements [step.Watcher]: nothing of another cluster is watched.
+func (*elsewhere[T]) Watches() []step.Watch { return nil }
+
+// Do implements [step.Step].
+func (e *elsewhere[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+	place, by, err := e.at(ctx, req)
+	if err != nil {
+		return ctrlkit.RequeueIfError(err)
+	}
+	var set Set
+	if err := e.want(ctx, req, &set); err != nil {
+		return ctrlkit.RequeueIfError(err)
+	}
+	k, err := place.Applier.keeper(ctx, place.Name, by, true)
+	if err != nil {
+		e.mark(req.Conditions, &result{err: err})
+		return ctrlkit.RequeueIfError(err)
+	}
+	r := k.keep(ctx, &set)
+	e.mark(req.Conditions, r)
+	if run := journal.RunFromContext(ctx); run != nil && len(r.states) > 0 {
+		run.Note(ctx, journal.Kept{Step: e.settings.name, Children: r.children()})
+	}
+	every := cmp.Or(place.Every, everyDefault)
+	switch status, err := statusOf(r); {
+	case err != nil:
+		return ctrlkit.RequeueIfError(err)
+	case status.Lacks != "":
+		return ctrlkit.PollFor(status.Lacks, min(every, goneEvery))
+	}
+	return ctrlkit.ContinueAndRequeueAfter(every)
+}
+
+// Cleanup implements [step.Cleaner].
+func (e *elsewhere[T]) Cleanup(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+	place, by, err := e.at(ctx, req)
+	if err != nil {
+		return ctrlkit.RequeueIfError(err)
+	}
+	switch waits, err := place.Applier.delete(ctx, place.Name, by); {
+	case err != nil:
+		return ctrlkit.RequeueIfError(err)
+	case waits != "":
+		return ctrlkit.PollFor(waits, goneEvery)
+	}
+	return ctrlkit.NoRequeue()
+}
+
+func (e *elsewhere[T]) at(ctx context.Context, req *step.Request[T]) (Place, claimant, error) {
+	place, err := e.place(ctx, req)
+	switch {
+	case err != nil:
+		return place, claimant{}, fmt.Errorf("finding where the objects of %q are: %w", e.Name(), err)
+	case place.Applier == nil:
+		return place, claimant{}, terminal(errors.New("the place has no Applier"), ReasonWrongSet, "this is a bug in the operator: return one")
+	}
+	gvk, err := req.Client.GroupVersionKindFor(req.Object)
+	if err != nil {
+		return place, claimant{}, fmt.Errorf("kind of %T: %w", req.Object, err)
+	}
+	owner := identity{owner: gvk.GroupKind(), key: client.ObjectKeyFromObject(req.Object)}
+	return place, claimant{owner.annotation(), string(req.Object.GetUID())}, nil
+}
