@@ -88,6 +88,22 @@ func (c Creation) WithDetails(to map[string][]byte) Creation {
 	return c
 }
 
+type detailsKey struct{}
+
+// Keep is [Creation.Keep] for Update, such as for a password that the system makes and returns when it
+// is asked for another one. The context is that of the call. What is kept replaces what was returned
+// once before under the same key, and is published also if Update then fails.
+func Keep(ctx context.Context, details map[string][]byte) {
+	if to, ok := ctx.Value(detailsKey{}).(map[string][]byte); ok {
+		maps.Copy(to, details)
+	}
+}
+
+// ContextWithDetails returns a context in which [Keep] writes to a map. It is for the tests of clients.
+func ContextWithDetails(ctx context.Context, to map[string][]byte) context.Context {
+	return context.WithValue(ctx, detailsKey{}, to)
+}
+
 // A Finder is a [Client] of a system whose resources are found by a tag. Identity [ByTag] needs
 // it.
 type Finder[T client.Object] interface {
@@ -160,7 +176,7 @@ type Observation struct {
 	Owner string
 
 	// Connection is what a client of the resource needs, such as its address and a password. It is
-	// published in a Secret: see Options.ConnectionSecret.
+	// published: see Options.ConnectionSecret and Options.Publish.
 	Connection map[string][]byte
 }
 

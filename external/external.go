@@ -23,6 +23,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/policy"
+	"github.com/ctrlkit/ctrlkit/publish"
 	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -65,6 +66,10 @@ type Options[T client.Object] struct {
 	// Observation.Connection is published. It belongs to the object. If it is nil, or returns an
 	// empty name, nothing is published. The scheme needs the core types.
 	ConnectionSecret func(obj T) string
+
+	// Publish publishes the connection details to more than that: to several Secrets and ConfigMaps, with chosen
+	// keys, also in other namespaces. Its step is to be in the engine, too.
+	Publish *publish.Publisher[T]
 }
 
 // New returns a step that keeps the resource of each object. It panics if the options are invalid,

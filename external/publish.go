@@ -5,6 +5,7 @@ package external
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -12,59 +13,36 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
-	"github.com/ctrlkit/ctrlkit/step"
+	"github.com/ctrlkit/ctrlkit/publish"
 )
 
-// onceAnnotation, on a Secret, has the keys that the system has returned only once.
-const onceAnnotation = "external.ctrlkit.dev/once"
-
-// publish writes the connection details to their Secret: those of the observation, and what the system
-// has returned only once.
+// publish writes the connection details to their Secret, or to the targets of the publisher: those of the
+// observation, and what the system has returned only once.
 func (s *session[T]) publish(ctx context.Context) error {
-	obj, name := s.req.Object, ""
+	obj, name, publisher := s.req.Object, "", s.options.Publish
 	if s.options.ConnectionSecret != nil {
 		name = s.options.ConnectionSecret(obj)
 	}
-	once := maps.Clone(s.memory.get(obj.GetUID()).once)
-	switch {
-	case name == "" && len(once) > 0:
+	details := publish.Details{Values: s.seen.Connection, Once: s.memory.get(obj.GetUID()).once}
+	if len(details.Once) > 0 && name == "" && (publisher == nil || !publisher.Keeps(obj)) {
 		s.req.Event(corev1.EventTypeWarning, ReasonUnpublished, "Create", "What the system has returned only once is lost, because no Secret is named for it: %s",
-			strings.Join(slices.Sorted(maps.Keys(once)), ", "))
+			strings.Join(slices.Sorted(maps.Keys(details.Once)), ", "))
 		s.memory.change(obj.GetUID(), func(a *attempt) { a.once = nil })
-		return nil
-	case name == "":
-		return nil
+		details.Once = nil
 	}
-	published := &corev1.Secret{}
-	if err := s.req.Client.Get(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: name}, published); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading the connection details: %w", err)
+	var err error
+	if name != "" {
+		err = publish.Secret(ctx, s.req, name, details)
 	}
-	if keys := published.Annotations[onceAnnotation]; keys != "" && metav1.IsControlledBy(published, obj) {
-		for key := range strings.SplitSeq(keys, ",") {
-			if value, ok := published.Data[key]; ok && once[key] == nil {
-				once = withDetail(once, key, value)
-			}
-		}
+	if publisher != nil {
+		err = errors.Join(err, publisher.Publish(ctx, s.req, details))
 	}
-	if len(once) == 0 && len(s.seen.Connection) == 0 {
-		return nil
-	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: maps.Clone(s.seen.Connection)}
-	if len(once) > 0 {
-		annotate(secret, onceAnnotation, strings.Join(slices.Sorted(maps.Keys(once)), ","))
-		for key, value := range once { // an older password does not work any more, and the observation knows the newer one
-			if _, ok := secret.Data[key]; !ok {
-				secret.Data = withDetail(secret.Data, key, value)
-			}
-		}
-	}
-	if err := step.EnsureChild(ctx, s.req, secret); err != nil {
+	if err != nil {
 		return fmt.Errorf("publishing the connection details: %w", err)
 	}
 	return nil
@@ -76,15 +54,6 @@ func (s *session[T]) publishOnce(ctx context.Context) error {
 		return nil
 	}
 	return s.publish(ctx)
-}
-
-// withDetail returns details with one more.
-func withDetail(all map[string][]byte, key string, value []byte) map[string][]byte {
-	if all == nil {
-		all = make(map[string][]byte, 1)
-	}
-	all[key] = value
-	return all
 }
 
 // shareObserved does for an object that may not change its resource what changes nothing outside. The

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -353,7 +354,20 @@ func (s *session[T]) recordID(ctx context.Context, id string) error {
 
 // update updates the resource, and observes what that has changed.
 func (s *session[T]) update(ctx context.Context) error {
-	err := s.call(ctx, "update", func(ctx context.Context) error { return s.client.Update(ctx, s.req.Object, s.id) })
+	details := make(map[string][]byte)
+	err := s.call(ctx, "update", func(ctx context.Context) error {
+		return s.client.Update(ContextWithDetails(ctx, details), s.req.Object, s.id)
+	})
+	if len(details) > 0 {
+		s.memory.change(s.req.Object.GetUID(), func(a *attempt) {
+			a.once = maps.Clone(a.once)
+			if a.once == nil {
+				a.once = make(map[string][]byte, len(details))
+			}
+			maps.Copy(a.once, details)
+		})
+		err = errors.Join(err, s.publishOnce(ctx))
+	}
 	if err != nil {
 		return err
 	}

@@ -208,8 +208,10 @@ func (k *kit[T]) observe(obj T, id string) (external.Observation, error) {
 // change calls Update or Delete.
 func (k *kit[T]) change(method string, call func(context.Context, T, string) error, obj T, id string) error {
 	before := copyOf(obj)
-	err := call(k.ctx, obj, id)
+	details := make(map[string][]byte)
+	err := call(external.ContextWithDetails(k.ctx, details), obj, id)
 	k.called(method, obj, before, nil, err)
+	k.publish(obj, details)
 	return err
 }
 
