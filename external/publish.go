@@ -22,13 +22,13 @@ import (
 )
 
 // publish writes the connection details to their Secret, or to the targets of the publisher: those of the
-// observation, and what the system has returned only once.
-func (s *session[T]) publish(ctx context.Context) error {
+// observation, and what the system has returned only once. Partial says that the observation follows.
+func (s *session[T]) publish(ctx context.Context, partial bool) error {
 	obj, name, publisher := s.req.Object, "", s.options.Publish
 	if s.options.ConnectionSecret != nil {
 		name = s.options.ConnectionSecret(obj)
 	}
-	details := publish.Details{Values: s.seen.Connection, Once: s.memory.get(obj.GetUID()).once}
+	details := publish.Details{Values: s.seen.Connection, Once: s.memory.get(obj.GetUID()).once, Partial: partial}
 	if len(details.Once) > 0 && name == "" && (publisher == nil || !publisher.Keeps(obj)) {
 		s.req.Event(corev1.EventTypeWarning, ReasonUnpublished, "Create", "What the system has returned only once is lost, because no Secret is named for it: %s",
 			strings.Join(slices.Sorted(maps.Keys(details.Once)), ", "))
@@ -53,7 +53,7 @@ func (s *session[T]) publishOnce(ctx context.Context) error {
 	if len(s.memory.get(s.req.Object.GetUID()).once) == 0 {
 		return nil
 	}
-	return s.publish(ctx)
+	return s.publish(ctx, true)
 }
 
 // shareObserved does for an object that may not change its resource what changes nothing outside. The
@@ -67,7 +67,7 @@ func shareObserved[T client.Object](ctx context.Context, s *session[T]) error {
 		return err
 	}
 	if standing := (ownership[T]{s}).standing(); standing == ours || standing == unowned {
-		return s.publish(ctx)
+		return s.publish(ctx, false)
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/journal/metrics"
+	"github.com/ctrlkit/ctrlkit/publish"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -120,6 +121,52 @@ func TestReturnedOnce(t *testing.T) {
 			t.Error("the Secret is written again although nothing has changed")
 		}
 	}, "name") // there is no id to write
+}
+
+// What Update returns only once is published, also if it fails then, and replaces what Create has returned.
+func TestReturnedByUpdate(t *testing.T) {
+	inDesk(t, byName(), func(t *testing.T, d *siloDesk) {
+		d.store.returns = "once"
+		d.publishing()
+		d.settle()
+		d.store.returns, d.store.renews, d.store.fail = "", "again", failing("update", errors.New("timeout"))
+		d.change(func(obj *Silo) { obj.Spec.Size = "other" })
+		d.fails()
+		if got := string(d.secret().Data["secret"]); got != "again" {
+			t.Errorf("published is %s", got)
+		}
+		d.store.renews, d.store.fail = "", nil
+		d.restart()
+		d.settle()
+		if got := string(d.secret().Data["secret"]); got != "again" {
+			t.Errorf("after a restart: %s", got)
+		}
+	})
+}
+
+// A publisher publishes to more than one Secret, besides it.
+func TestPublisher(t *testing.T) {
+	inDesk(t, byName(), func(t *testing.T, d *siloDesk) {
+		p := publish.New("Connection", publish.Options[*Silo]{ConfigMaps: true, Public: []string{"address"}, Targets: func(obj *Silo) []publish.Target {
+			return []publish.Target{
+				{Secret: obj.Name + "-url", Keys: map[string]string{"url": "silo://:{{.password}}@{{.address}}"}},
+				{ConfigMap: obj.Name, Keys: map[string]string{"address": "{{.address}}"}},
+			}
+		}})
+		d.store.returns = "once"
+		d.options.Publish, d.other = p, p.Step()
+		d.publishing()
+		d.settle()
+		url, address := &corev1.Secret{}, &corev1.ConfigMap{}
+		d.must(d.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "logs-url"}, url))
+		d.must(d.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "logs"}, address))
+		if string(url.Data["url"]) != "silo://:"+secretText+"@"+address.Data["address"] || string(url.Data["secret"]) != "once" || !strings.HasPrefix(address.Data["address"], "store:9000/") {
+			t.Errorf("published is %s and %s", url.Data, address.Data)
+		}
+		if d.secret() == nil || string(d.secret().Data["secret"]) != "once" {
+			t.Error("the connection Secret has not what was returned once")
+		}
+	})
 }
 
 // What was returned once waits in memory for a Secret that can be written. Without one, an event says

@@ -395,7 +395,7 @@ func (s *session[T]) settle(ctx context.Context) (ctrl.Result, error) {
 	if done, err := s.lateInitialize(ctx); err != nil || done {
 		return ctrl.Result{}, err
 	}
-	if err := s.publish(ctx); err != nil {
+	if err := s.publish(ctx, false); err != nil {
 		if !before {
 			s.markUnpublished()
 		}

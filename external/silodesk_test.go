@@ -58,7 +58,7 @@ type siloDesk struct {
 	store     *store
 	connector external.Connector[*Silo]
 	options   external.Options[*Silo]
-	other     step.Cleaner[*Silo] // a further step that cleans up; nil without one
+	other     step.Step[*Silo] // a further step that cleans up; nil without one
 	engine    *step.Engine[*Silo]
 	recorder  *events.FakeRecorder
 	ring      *journal.Ring

@@ -31,6 +31,8 @@ type store struct {
 	ownerless, keepsOwner bool
 	// returns is what Create returns once, as the detail "secret"; empty is nothing.
 	returns string
+	// renews is what Update returns once, as the detail "secret".
+	renews string
 	// tokens are remembered for ever, with the ids of what they have created, if it is not nil.
 	tokens map[string]string
 }
@@ -149,7 +151,10 @@ func (c storeClient) Create(_ context.Context, obj *Silo, by external.Creation) 
 	return id, nil
 }
 
-func (c storeClient) Update(_ context.Context, obj *Silo, id string) error {
+func (c storeClient) Update(ctx context.Context, obj *Silo, id string) error {
+	if c.renews != "" {
+		external.Keep(ctx, map[string][]byte{"secret": []byte(c.renews)})
+	}
 	if err := c.called("update"); err != nil {
 		return err
 	}

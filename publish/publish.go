@@ -124,6 +124,9 @@ func (p *Publisher[T]) Publish(ctx context.Context, req *step.Request[T], detail
 			return err
 		}
 	}
+	if details.Partial {
+		return nil
+	}
 	return unpublished(lacks)
 }
 

@@ -208,7 +208,7 @@ func TestOnce(t *testing.T) {
 	w.restart()
 	w.expect("renamed", w.publish(values, nil), "Secret default/b: key=k", "Secret default/c: dsn=u:k key=k")
 	w.expect("rotated", w.publish(values, map[string]string{"key": "n"}), "Secret default/b: key=n", "Secret default/c: dsn=u:n key=n")
-	w.expect("the system tells it again", w.publish(map[string]string{"key": "m", "user": "u"}, nil), "Secret default/b: key=m", "Secret default/c: dsn=u:m key=m")
+	w.expect("the system returns it again", w.publish(map[string]string{"key": "m", "user": "u"}, nil), "Secret default/b: key=m", "Secret default/c: dsn=u:m key=m")
 }
 
 // A chosen key that can't be made keeps its value, and all else is written.

@@ -25,6 +25,9 @@ type Details struct {
 	// Once are those that are known only now, such as a password that is returned when it is made.
 	// They are kept in the first Secret, under their own keys, beside what is known later.
 	Once map[string][]byte
+	// Partial says that more details follow, such as after what is known once has been kept: a key that
+	// can't be made yet is no error.
+	Partial bool
 }
 
 // A Target is a Secret or a ConfigMap to which details are published. It belongs to the object.

@@ -69,6 +69,7 @@ var layers = map[string]int{
 	"lifecycle":               6,
 	"handlers":                6,
 	"reference":               5, // its protection is a step
+	"publish":                 6,
 	"external":                7,
 	"external/externaltest":   8,
 
