@@ -28,14 +28,20 @@ var (
 // above: ErrorOccurred of Argo, ControlPlaneReady of Cluster API, ACK.ResourceSynced of AWS.
 var (
 	likeFailure = regexp.MustCompile(`(Errors?|Failure|Failed|ErrorOccurred|Terminal|Degraded)$`)
+	isFailure   = regexp.MustCompile(`^Invalid[A-Z]`)
 	likeGoal    = regexp.MustCompile(`(Ready|Available|Healthy|Active|Valid|Validated|Synced|Synchronized|Deployed|Initialized|Provisioned|Scheduled|Created|` +
-		`Registered|Bound|Reserved|Admitted|Issued|Configured|Applied|Attached|Connected|Launched|Installed|Reconciled|Success)$`)
-	noGoal = regexp.MustCompile(`(^|\.)(Not|No)[A-Z]|(Update|Upgrade)s?Available$`)
+		`Registered|Bound|Reserved|Admitted|Issued|Configured|Applied|Attached|Connected|Launched|Installed|Reconciled|Success|UpToDate|Compliant|[a-z](ed|able))$`)
+	noGoal = regexp.MustCompile(`(^|\.)(Not|No)[A-Z]|(Update|Upgrade)s?Available$|` +
+		`(Abort|Block|Cancel+|Cordon|Corrupt|Damag|Delet|Deni|Deprecat|Disabl|Disrupt|Drift|Error|Evict|Expir|Fail|Fault|Finish|Hibernat|Interrupt|Limit|Orphan|Overload|Paus|` +
+		`Preempt|Quarantin|Reject|Remov|Retri|Revok|Stall|Stopp|Suspend|Taint|Terminat|Throttl|Upgrad|Requir|Need|Exceed)ed$|(^|[a-z])(Un|Consolidat|Upgrad|Preempt|Disrupt)[a-z]*able$`)
 )
 
 // activityIsOver are reasons of Progressing=True that mean the reverse, in Deployments and in the
 // kinds that copy them, and in Argo Rollouts.
-var activityIsOver = []string{"NewReplicaSetAvailable", "AsExpected", "RolloutHealthy"}
+var activityIsOver = []string{"NewReplicaSetAvailable", "NewReplicationControllerAvailable", "AsExpected", "RolloutHealthy"}
+
+// activityHasFailed are reasons of Progressing=False that mean that nothing more is tried.
+var activityHasFailed = regexp.MustCompile(`(DeadlineExceeded|Aborted)$`)
 
 // failureReasons are the reasons by which a goal that is not reached says that it will not be.
 var failureReasons = regexp.MustCompile(`^(Error|Errored|Failed|ReconcileError|RevisionFailed|ContainerMissing|SecretSyncedError|ScaledObjectCheckFailed|NotSupported|Unsupported.*|Invalid.*|.*Already.*|` +
@@ -57,9 +63,15 @@ func byTrouble(d *document) (Summary, bool) {
 	if c, ok := d.first(failures, "True"); ok && !c.stale {
 		return c.says(StateFailed), true
 	}
+	if c, ok := d.condition("Progressing"); ok && c.status == "False" && !c.stale && activityHasFailed.MatchString(c.reason) {
+		return c.says(StateFailed), true
+	}
+	if c, ok := d.condition("Running"); ok && c.status == "True" && c.reason == "Running" { // of Ansible operators
+		return c.says(StateProgressing), true
+	}
 	for _, kind := range activities {
 		c, ok := d.condition(kind)
-		if ok && c.status == "True" && !(kind == "Progressing" && slices.Contains(activityIsOver, c.reason)) {
+		if ok && c.status == "True" && !(kind == "Progressing" && (d.saysReady() || slices.Contains(activityIsOver, c.reason))) {
 			return c.says(StateProgressing), true
 		}
 	}
@@ -71,7 +83,7 @@ func byTrouble(d *document) (Summary, bool) {
 	}
 	c, ok := d.least(func(c cond) bool {
 		bad := c.status == "False" || c.status == "True" && likeFailure.MatchString(c.kind)
-		return !c.stale && (c.status == "False" && (c.severity == "Error" || c.reason == "Error") || bad && crashText.MatchString(c.message))
+		return !c.stale && (c.status == "True" && isFailure.MatchString(c.kind) || c.status == "False" && (c.severity == "Error" || c.reason == "Error") || bad && crashText.MatchString(c.message))
 	})
 	if !ok {
 		return Summary{}, false
@@ -105,7 +117,7 @@ func byGoals(d *document) (Summary, bool) {
 		return c.says(StateFailed), true
 	}
 	c, ok := d.least(func(c cond) bool {
-		return c.status == "Unknown" || c.status == "False" && (c.severity == "Warning" || likeGoal.MatchString(c.kind) && !noGoal.MatchString(c.kind))
+		return c.status == "Unknown" || c.status == "False" && (c.severity == "Warning" || likeGoal.MatchString(c.kind) && !noGoal.MatchString(c.kind) && !likeFailure.MatchString(c.kind))
 	})
 	return c.asGoal(d), ok
 }
@@ -144,6 +156,8 @@ func (c cond) asGoal(d *document) Summary {
 	switch {
 	case c.stale:
 		return Summary{StateProgressing, ReasonNotObserved, "its controller has not seen the last change"}
+	case c.status == "True" && strings.HasPrefix(c.kind, "Complete") && strings.HasSuffix(c.reason, "Failed"):
+		return c.says(StateFailed) // it has ended, but badly
 	case c.status == "True":
 		return Summary{State: StateReady}
 	case c.status == "False" && c.isFinal(d):

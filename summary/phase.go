@@ -16,15 +16,20 @@ var phases = map[string]State{}
 
 func init() {
 	for state, words := range map[State]string{
-		StateReady:       "ready running active bound succeeded success successful complete completed available healthy online serving listening streaming working existing deployed established provisioned done finished enabled valid stable attached green atlatestknown ok open opened synced synchronized registered connected joined allocated assigned admitted applied operational optimal passed normal",
+		StateReady:       "ready running active bound succeeded success successful complete completed available healthy online serving listening streaming working existing deployed established provisioned done finished enabled valid stable attached green atlatestknown ok opened synced synchronized registered connected joined allocated assigned admitted applied operational optimal passed normal compliant",
 		StateProgressing: "pending creating provisioning initializing installing updating upgrading progressing scaling waiting starting building reconciling in-progress inprogress in_progress scheduling scheduled queued deploying configuring restoring resuming new accepted prepared paused submitted yellow bootstrap planned initial draft unsynced outofsync shutdown portallocation",
-		StateFailed:      "failed failure error errored degraded lost invalid rejected crashed unhealthy unavailable missing timedout expired canceled aborted inconclusive faulted red err blocked stuck denied rejected refused down dead fatal broken corrupted conflict killed evicted approval",
+		StateFailed:      "failed failure error errored degraded lost invalid rejected crashed unhealthy unavailable missing timedout expired canceled aborted inconclusive faulted red err blocked stuck denied rejected refused dead fatal broken corrupted conflict killed evicted approval noncompliant partially partial",
 		StateTerminating: "deleting terminating removing destroying deprovisioning",
 	} {
 		for word := range strings.FieldsSeq(words) {
 			phases[word] = state
 		}
 	}
+}
+
+// wholePhases are words that mean this only alone: ScalingDown is not Down.
+var wholePhases = map[string]State{
+	"open": StateReady, "created": StateReady, "exists": StateReady, "initialized": StateReady, "installed": StateReady, "notfound": StateProgressing, "down": StateFailed, "warning": StateFailed,
 }
 
 // parts are the words of a phase: "PartiallyFailed" has two, "Cluster in healthy state" four.
@@ -37,8 +42,10 @@ var spelling = strings.NewReplacer("ancell", "ancel", "ising", "izing", "ised", 
 // failed counts before progressing, and that before ready, unless there is a negation.
 func meaningOf(phase string) State {
 	phase = spelling.Replace(phase)
-	if state, ok := phases[strings.ToLower(phase)]; ok {
-		return state
+	for _, words := range []map[string]State{phases, wholePhases} {
+		if state, ok := words[strings.ToLower(phase)]; ok {
+			return state
+		}
 	}
 	found, negated := make(map[State]bool), false
 	for _, part := range parts.FindAllString(phase, -1) {
@@ -76,7 +83,7 @@ var wordPaths = [][]string{
 
 // wordFields are other fields of a status that have such a word: clusterStatus, jobStatus, health.
 // A field that is named after the kind is one, too: dbInstanceStatus of a DBInstance.
-var wordFields = regexp.MustCompile(`^(?i:((postgres)?cluster|current|overall|lifecycle|job|jobdeployment|application|instance|resource|service)(status|state|phase)|health|robustness)$`)
+var wordFields = regexp.MustCompile(`^(?i:((postgres)?cluster|current|overall|lifecycle|job|jobdeployment|application|instance|resource|service)(status|state|phase)|health|robustness|compliant)$`)
 
 // partFields are fields that have the state of a part or of the last operation as text: syncStatus.
 var partFields = regexp.MustCompile(`(?i)(status|state|operation|health)$`)
@@ -127,6 +134,9 @@ func (d *document) partWord(field string) (word, bool) {
 		}
 	}
 	for _, w := range texts {
+		if strings.EqualFold(w.text, "missing") {
+			continue // it may be that it is not wanted
+		}
 		if w.state = d.meaningOf(w.text); w.state == StateFailed || w.state == StateProgressing {
 			return w, true
 		}
@@ -135,7 +145,7 @@ func (d *document) partWord(field string) (word, bool) {
 }
 
 // ending are kinds of objects whose work has an end: running, they are not ready.
-var ending = regexp.MustCompile(`(Job|Run|Workflow|Backup|Restore|Application)$`)
+var ending = regexp.MustCompile(`(Job|Run|Workflow|Backup|Restore|Application|Experiment)$`)
 
 // repeated are kinds of objects that make such objects.
 var repeated = regexp.MustCompile(`^(Cron|Scheduled|Scaled)|^Application$`)
@@ -175,7 +185,7 @@ func byFlags(d *document) (Summary, bool) {
 
 // errorText returns what a status says of an error.
 func (d *document) errorText() string {
-	return cmp.Or(d.text("status", "error"), d.text("status", "error", "message"), d.text("status", "errorMessage"))
+	return cmp.Or(d.text("status", "error"), d.text("status", "error", "message"), d.text("status", "errorMessage"), d.text("status", "errMsg"))
 }
 
 // byError judges an object of which nothing is known but an error.

@@ -5,6 +5,7 @@ package summary
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -172,8 +173,19 @@ func (d *document) summarize() Summary {
 			break
 		}
 	}
-	if phase, ok := byPhase(d); ok && (!decided || phase.State == StateFailed && s.Reason != ReasonNotObserved) {
-		return phase // that an object is complete does not say how it has ended
+	if !decided || s.State == StateReady {
+		for _, judge := range []judge{byParents, byReports, byReplicasUnlessReady} {
+			if of, ok := judge(d); ok && of.State != StateReady {
+				s, decided = of, true
+				break
+			}
+		}
+	}
+	// That an object is complete does not say how it has ended, and that it is available not whether
+	// its controller is at work.
+	phase, ok := byPhase(d)
+	if ok && (!decided || phase.State == StateFailed && s.Reason != ReasonNotObserved || phase.State == StateProgressing && s.State == StateReady && !d.saysReady()) {
+		return phase
 	}
 	if decided {
 		return s
@@ -184,6 +196,8 @@ func (d *document) summarize() Summary {
 		}
 	}
 	switch {
+	case d.status["conditions"] != nil && len(d.conditions) == 0:
+		return Summary{StateProgressing, ReasonNoStatus, "it has no condition yet"}
 	case len(d.conditions) > 0 && d.ends():
 		return Summary{StateProgressing, "Running", "none of its conditions says that it has ended"}
 	}
@@ -197,12 +211,12 @@ type judge = func(*document) (Summary, bool)
 // Gateway API, for routes and policies, and those of OpenShift's routers.
 func byParents(d *document) (Summary, bool) {
 	found := false
-	for _, list := range []string{"parents", "ancestors", "ingress", "tags"} {
+	for _, list := range []string{"parents", "ancestors", "ingress", "tags", "listeners"} {
 		entries, ok := d.status[list].([]any)
 		if !ok {
 			continue
 		}
-		optional := list == "ingress" || list == "tags" // other kinds have lists of these names
+		optional := list != "parents" && list != "ancestors" // other kinds have lists of these names
 		for _, entry := range entries {
 			parent := &document{gk: d.gk, generation: d.generation, status: asMap(entry)}
 			if err := parent.readConditions(); err != nil {
@@ -222,6 +236,32 @@ func byParents(d *document) (Summary, bool) {
 		}
 	}
 	return Summary{State: StateReady}, found
+}
+
+// saysReady reports whether a condition Ready is true, which sums the others up.
+func (d *document) saysReady() bool {
+	c, ok := d.condition("Ready")
+	return ok && c.status == "True"
+}
+
+// byReports judges by what each of several controllers has written under its name, if it is bad, as
+// those of Gloo do.
+func byReports(d *document) (Summary, bool) {
+	reports := asMap(d.status["statuses"])
+	for _, name := range slices.Sorted(maps.Keys(reports)) {
+		report := &document{gk: d.gk, status: asMap(reports[name]), content: map[string]any{"status": reports[name]}}
+		if s, ok := byPhase(report); ok && s.State == StateFailed { // a word such as Accepted is the best one
+			return s, true
+		}
+	}
+	return Summary{}, false
+}
+
+func byReplicasUnlessReady(d *document) (Summary, bool) {
+	if _, ok := d.condition("Ready"); ok {
+		return Summary{}, false
+	}
+	return byReplicas(d)
 }
 
 // byFailure reads the fields in which Cluster API v1beta1 keeps a failure that is final.
