@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -175,6 +176,10 @@ type Observation struct {
 	// created. Empty if none is stored.
 	Owner string
 
+	// Settings are what a [journal.ChangeLog] shows of the resource before and after each change, such as
+	// its size. They must not have secrets. It may be nil.
+	Settings map[string]string
+
 	// Connection is what a client of the resource needs, such as its address and a password. It is
 	// published: see Options.ConnectionSecret and Options.Publish.
 	Connection map[string][]byte
@@ -182,6 +187,14 @@ type Observation struct {
 
 // exists reports whether there is a resource.
 func (o *Observation) exists() bool { return o.State != Absent }
+
+// shown is what a change log shows of the resource.
+func (o *Observation) shown() journal.Seen {
+	if o.State <= 0 || int(o.State) >= len(stateNames) {
+		return journal.Seen{}
+	}
+	return journal.Seen{State: o.State.String(), Settings: o.Settings}
+}
 
 // busy reports whether an operation of the system is in progress.
 func (o *Observation) busy() bool {

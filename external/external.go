@@ -305,8 +305,9 @@ func (e *external[T]) Delete(ctx context.Context, req *step.Request[T]) (ctrl.Re
 }
 
 // Post releases the client.
-func (e *external[T]) Post(_ context.Context, req *step.Request[T]) error {
+func (e *external[T]) Post(ctx context.Context, req *step.Request[T]) error {
 	if s, ok := step.Lookup(req, e.session); ok {
+		noteChange(ctx, s, nil)
 		reporter[T]{s}.ended()
 		if err := s.close(); err != nil { // what was observed is true all the same
 			req.Logger.Error(err, "The client of the resource was not closed")

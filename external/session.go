@@ -18,6 +18,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -34,6 +35,8 @@ type session[T client.Object] struct {
 	record record // as it was when the resource was observed
 	seen   Observation
 	at     time.Time // when seen was asked for; zero before that
+
+	changed *journal.Changed // what was called and not yet observed
 }
 
 // close releases the client, if it can be closed.
@@ -47,10 +50,19 @@ func (s *session[T]) close() error {
 
 // call calls the system.
 func (s *session[T]) call(ctx context.Context, what string, call func(ctx context.Context) error) error {
-	err := s.calls.do(ctx, s.req.Object, what, reporter[T]{s}.call(what, call))
+	made := false
+	err := s.calls.do(ctx, s.req.Object, what, func(ctx context.Context) error {
+		made = true // no limit has prevented it
+		return reporter[T]{s}.call(what, call)(ctx)
+	})
+	if made && (what == "release" || changes[what] != "") {
+		noteChange(ctx, s, nil)
+		s.changed = &journal.Changed{Step: journal.StepFromContext(ctx), Verb: what, ID: s.id, Drift: s.seen.Drift, Before: s.seen.shown(), Err: err}
+	}
 	if err == nil {
 		return nil
 	}
+	noteChange(ctx, s, nil)
 	err = fmt.Errorf("%s: %w", what, err)
 	switch waits := ctrlkit.Waits(err); {
 	case s.seen.State != 0:
@@ -60,6 +72,19 @@ func (s *session[T]) call(ctx context.Context, what string, call func(ctx contex
 	}
 	markFailed(s.req.Conditions, what, err)
 	return err
+}
+
+// noteChange notes what was called in the journal, with what was seen of the resource after it.
+func noteChange[T client.Object](ctx context.Context, s *session[T], after *Observation) {
+	run := journal.RunFromContext(ctx)
+	if s.changed == nil || run == nil {
+		return
+	}
+	if s.changed.ID = cmp.Or(s.changed.ID, s.id); after != nil {
+		s.changed.After = after.shown()
+	}
+	run.Note(ctx, *s.changed)
+	s.changed = nil
 }
 
 // find finds out the id of the resource, and observes it.
@@ -140,6 +165,7 @@ func (s *session[T]) observe(ctx context.Context) error {
 	if seen.State != Absent {
 		s.memory.change(s.req.Object.GetUID(), func(a *attempt) { a.seen = true })
 	}
+	noteChange(ctx, s, &seen)
 	if s.seen = seen; seen.State <= 0 || int(seen.State) >= len(stateNames) {
 		return failure.Mark(fmt.Errorf("observe of %T has returned no state: this is a bug in the operator", s.client), failure.WithClass(failure.ClassTerminal))
 	}

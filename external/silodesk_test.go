@@ -58,7 +58,8 @@ type siloDesk struct {
 	store     *store
 	connector external.Connector[*Silo]
 	options   external.Options[*Silo]
-	other     step.Step[*Silo] // a further step that cleans up; nil without one
+	observers []journal.Observer // besides the ring
+	other     step.Step[*Silo]   // a further step that cleans up; nil without one
 	engine    *step.Engine[*Silo]
 	recorder  *events.FakeRecorder
 	ring      *journal.Ring
@@ -138,7 +139,7 @@ func (d *siloDesk) restart() {
 		steps = append(steps, d.other)
 	}
 	e, err := step.New(step.Options[*Silo]{
-		Name: "silos", Client: cached{d.client, d}, APIReader: d.client, Recorder: d.recorder, Observers: []journal.Observer{d.ring},
+		Name: "silos", Client: cached{d.client, d}, APIReader: d.client, Recorder: d.recorder, Observers: append([]journal.Observer{d.ring}, d.observers...),
 	}, steps...)
 	d.must(err)
 	d.engine = e

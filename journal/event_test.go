@@ -44,6 +44,8 @@ func TestEventString(t *testing.T) {
 			journal.Wrote{Verb: "patch", Object: db, Subresource: "status", Fields: []string{".status.a", ".status.b"}, Err: errBoom},
 			"patch status of Database default/db (.status.a, .status.b): boom",
 		},
+		{journal.Changed{Verb: "update", ID: "b-1"}, "update of the resource b-1"},
+		{journal.Changed{Verb: "create", Err: errBoom}, "create of the resource: boom"},
 		{journal.Called{What: "POST /buckets"}, "called POST /buckets"},
 		{journal.Called{What: "POST /buckets", Err: errBoom}, "called POST /buckets: boom"},
 		{journal.Kept{Step: "Parts", Children: []journal.Child{{Object: secret, State: journal.ChildReady}, {Object: db, State: journal.ChildFailed}}}, "Parts has 1 of 2 objects ready"},

@@ -6,8 +6,10 @@ package journal_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -79,4 +81,12 @@ func ExampleLogger() {
 	// "level"=1 "msg"="Step skipped"
 	// "controller"="zones" "kind"="Zone" "namespace"="" "name"="eu"
 	// "run"="1" "step"="Peer" "after"="Network"
+}
+
+// A log of what is changed outside the cluster, in a file.
+func ExampleChangeLog() {
+	_ = func(file *os.File, logger logr.Logger) journal.Observer {
+		changes := journal.ChangeLog(file, func(err error) { logger.Error(err, "The change log was not written") })
+		return changes
+	}
 }

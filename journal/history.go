@@ -211,6 +211,8 @@ func bytesOf(event Event) int {
 		n += errorBytes(e.Err)
 	case Wrote:
 		n += errorBytes(e.Err) + sized(len(e.Fields)*stringBytes)
+	case Changed:
+		n += e.bytes()
 	case Kept:
 		n += sized(cap(e.Children) * childBytes)
 	case HotLoop:

@@ -55,7 +55,7 @@ func (e Kept) ready() int {
 	return ready
 }
 
-func (e Kept) withTexts(f func(string) string) Kept {
+func (e Kept) withTexts(f func(string) string) Event {
 	e.Step, e.Children = f(e.Step), slices.Clone(e.Children)
 	for i := range e.Children {
 		c := &e.Children[i]

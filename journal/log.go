@@ -70,6 +70,8 @@ func logLine(event Event) (message string, values []any) {
 		}, e.Err)
 	case Called:
 		return "Called external service", withErrorValue([]any{"step", e.Step, "what", e.What, "took", e.Duration}, e.Err)
+	case Changed:
+		return "Changed external resource", withErrorValue([]any{"step", e.Step, "verb", e.Verb, "id", e.ID, "drift", e.Drift}, e.Err)
 	case Kept:
 		return "Set kept", []any{"step", e.Step, "ready", e.ready(), "objects", len(e.Children)}
 	case Gated:

@@ -162,6 +162,9 @@ func withoutErrors(event Event) Event {
 	case Called:
 		e.Err = textOf(e.Err)
 		return e
+	case Changed:
+		e.Err = textOf(e.Err)
+		return e
 	default:
 		return event
 	}
@@ -211,7 +214,7 @@ func withTexts(event Event, f func(string) string) Event {
 	case Called:
 		e.Step, e.What, e.Err = f(e.Step), f(e.What), errorWithTexts(e.Err, f)
 		return e
-	case Kept:
+	case interface{ withTexts(f func(string) string) Event }: // Changed, Kept
 		return e.withTexts(f)
 	case Gated:
 		e.Reason, e.Message = f(e.Reason), f(e.Message)
