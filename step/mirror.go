@@ -1,0 +1,41 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"cmp"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/summary"
+)
+
+// Mirror sets a declared condition of the object of a request by how another object is, such as a
+// child that has conditions of its own: with the reason and the message of the condition that
+// decides there, by package summary.
+//
+//	var database dbv1.Database
+//	...
+//	step.Mirror(req, "DatabaseReady", &database)
+//
+// What has failed has severity Warning, because its own controller may still mend it. All else that
+// is not ready, being deleted included, has severity Info.
+func Mirror[T client.Object](req *Request[T], conditionType string, of client.Object) {
+	gvk, err := req.Client.GroupVersionKindFor(of)
+	if err != nil {
+		gvk = of.GetObjectKind().GroupVersionKind()
+	}
+	s := summary.OfKind(of, gvk)
+	severity := condition.SeverityInfo
+	switch s.State {
+	case summary.StateReady:
+		req.Conditions.MarkHealthy(conditionType, cmp.Or(s.Reason, condition.ReasonReady), "")
+		return
+	case summary.StateFailed:
+		severity = condition.SeverityWarning
+	}
+	message := cmp.Or(gvk.Kind, "object") + " " + of.GetName() + " is " + s.String()
+	req.Conditions.MarkUnhealthy(conditionType, severity, cmp.Or(s.Reason, string(s.State)), message)
+}
