@@ -206,12 +206,12 @@ func (d *document) warnUnused() {
 	for _, b := range d.bindOrder {
 		// The packages of Kubernetes are bound anyway. A document may bind them for its readers.
 		if !b.used && lookupBuiltin(b.path.Text) == nil {
-			d.report(diag.UnusedBind, b.word, "bind of "+b.word.Text+" is not used", "")
+			d.report(diag.UnusedBind, b.word, "bind of "+b.word.Text+" is not used", "remove it, or write a kind of it")
 		}
 	}
 	for _, a := range d.aliasOrder {
 		if !a.used {
-			d.report(diag.UnusedAlias, a.name, "alias "+a.name.Text+" is not used", "")
+			d.report(diag.UnusedAlias, a.name, "alias "+a.name.Text+" is not used", "remove it, or write it for "+a.kind.Text)
 		}
 	}
 	d.list = append(d.list, d.unused...)

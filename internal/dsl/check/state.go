@@ -207,7 +207,7 @@ func (s *stateScope) unknownSelector(sel *ast.Selector, family, key string, slas
 func (s *stateScope) unique(sel *ast.Selector) bool {
 	first, ok := s.seen[sel.Key.Text]
 	if ok {
-		s.d.report(diag.DuplicateSelector, sel.Key, fmt.Sprintf("selector %s is given twice", sel.Key.Text), "",
+		s.d.report(diag.DuplicateSelector, sel.Key, fmt.Sprintf("selector %s is given twice", sel.Key.Text), "remove one of them",
 			s.d.related(first, "first given here"))
 		return false
 	}

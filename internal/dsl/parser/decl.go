@@ -11,13 +11,15 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
 )
 
+const declHas = "a decl has state { ... } and action { ... }"
+
 var sections = []string{"action", "state"}
 
 // section reads `state { ... }` or `action { ... }`.
 func (p *parser) section(lead ast.Lead) ast.Item {
 	t := p.tok()
 	if t.kind != tokenWord {
-		p.report(diag.Unexpected, t, fmt.Sprintf("expected state or action, found %s", t.describe()), "")
+		p.report(diag.Unexpected, t, fmt.Sprintf("expected state or action, found %s", t.describe()), declHas)
 		p.skipStatement()
 		return nil
 	}
@@ -48,7 +50,7 @@ func (p *parser) section(lead ast.Lead) ast.Item {
 
 // strayInDecl reports what is in a decl but outside of its blocks.
 func (p *parser) strayInDecl(t token) ast.Item {
-	hint := "a decl has state { ... } and action { ... }"
+	hint := declHas
 	switch {
 	case p.startsState():
 		hint = "states belong in state { ... }"

@@ -141,7 +141,7 @@ func (s *scanner) next() {
 	case strings.HasPrefix(s.src[start:], "//"):
 		s.comment()
 	case c == '#':
-		s.report(diag.BadComment, start, start+1, `comments begin with "//"`, "")
+		s.report(diag.BadComment, start, start+1, `comments begin with "//"`, `write "//" in its place`)
 		s.pos = s.lineEnd()
 	case strings.HasPrefix(s.src[start:], "/*"):
 		s.blockComment()
@@ -209,7 +209,7 @@ func (s *scanner) comment() {
 
 func (s *scanner) blockComment() {
 	start, end := s.pos, -1
-	s.report(diag.BadComment, start, start+2, `comments begin with "//" on every line`, "")
+	s.report(diag.BadComment, start, start+2, `comments begin with "//" on every line`, `write "//" before the text of each line`)
 	if !s.noBlockEnd {
 		end = strings.Index(s.src[start+2:], "*/")
 	}
@@ -252,12 +252,20 @@ func (s *scanner) rune(place textPlace) (rune, bool) {
 	case unicode.IsControl(r):
 		s.report(diag.IllegalCharacter, start, s.pos, fmt.Sprintf("illegal control character U+%04X", r), "remove it")
 		return r, false
+	case isBidi(r):
+		s.report(diag.IllegalCharacter, start, s.pos, fmt.Sprintf("illegal character U+%04X, which changes the order in which text is shown", r),
+			fmt.Sprintf(`remove it, or write "\u%04x" in a quoted value`, r))
+		return r, false
 	case r == '\uFEFF' || place == wordText && (unicode.IsSpace(r) || unicode.Is(unicode.Cf, r)):
 		s.report(diag.IllegalCharacter, start, s.pos, fmt.Sprintf("illegal invisible character U+%04X", r), "replace it with a space, or remove it")
 		return r, false
 	}
 	return r, true
 }
+
+// isBidi reports whether a character embeds, overrides or isolates text in another direction: a
+// reader would see other text than the one that counts.
+func isBidi(r rune) bool { return '\u202A' <= r && r <= '\u202E' || '\u2066' <= r && r <= '\u2069' }
 
 // inWord reports whether the byte continues a word. Bytes that are not ASCII do, so that a name is
 // one mistake at most.
