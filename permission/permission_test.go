@@ -95,6 +95,30 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// Where lists and watches ask for objects by their names, the rule has these names; where one of them
+// asks for all, or only get has names, it has none.
+func TestRulesWithNames(t *testing.T) {
+	at := func(text string, names ...string) permission.Need {
+		n := need(text)
+		for _, name := range names {
+			n.Targets = append(n.Targets, permission.Target{Namespace: "n", Name: name})
+		}
+		return n
+	}
+	for want, list := range map[string][]permission.Need{
+		"resources=secrets,verbs=get;list;watch,resourceNames=a;b":                              {at("list secrets", "a"), at("watch secrets", "b", "a")},
+		"resources=secrets,verbs=get;list;watch":                                                {at("list secrets", "a"), at("watch secrets", "")},
+		"resources=secrets,verbs=get":                                                           {at("get secrets", "a")},
+		"resources=secrets,verbs=get;list;watch,resourceNames=a|resources=secrets,verbs=create": {at("list secrets", "a"), at("create secrets", "")},
+	} {
+		got := strings.TrimSpace(permission.Markers(permission.Rules(permission.WithReads(list))))
+		got = strings.ReplaceAll(strings.ReplaceAll(got, "// +kubebuilder:rbac:groups=\"\",", ""), "\n", "|")
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 // A marker that is printed is read as the same rule.
 func TestMarkersAreRead(t *testing.T) {
 	rules := permission.Rules(needs("get a.example.com", "patch a.example.com/status", "delete pods", "get /metrics"))

@@ -15,9 +15,17 @@ import (
 
 // Rules returns the rules that allow needs and no more, ordered. Resources of a group that need the
 // same verbs share a rule.
+//
+// Where every list and watch of a resource asks for an object by its name, as a cache does that is
+// limited to single objects, the rule for reading has the names of these objects.
 func Rules(needs []Need) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
-	for _, n := range Merge(needs) {
+	merged := Merge(needs)
+	for _, n := range merged {
+		if names := readNames(merged, n); names != nil {
+			rules = appendNamed(rules, n, names)
+			continue
+		}
 		if last := len(rules) - 1; last >= 0 && isFor(&rules[last], n) {
 			rules[last].Verbs = append(rules[last].Verbs, n.Verb)
 			continue
@@ -33,7 +41,7 @@ func Rules(needs []Need) []rbacv1.PolicyRule {
 	var shared []rbacv1.PolicyRule
 	for _, r := range rules {
 		i := slices.IndexFunc(shared, func(other rbacv1.PolicyRule) bool {
-			return slices.Equal(other.APIGroups, r.APIGroups) && slices.Equal(other.Verbs, r.Verbs)
+			return len(other.ResourceNames)+len(r.ResourceNames) == 0 && slices.Equal(other.APIGroups, r.APIGroups) && slices.Equal(other.Verbs, r.Verbs)
 		})
 		if i < 0 {
 			shared = append(shared, r)
@@ -50,7 +58,45 @@ func isFor(r *rbacv1.PolicyRule, n Need) bool {
 	if n.Resource == "" {
 		return slices.Equal(r.NonResourceURLs, []string{n.Path})
 	}
-	return slices.Equal(r.APIGroups, []string{n.Group}) && slices.Equal(r.Resources, []string{n.Resource})
+	return slices.Equal(r.APIGroups, []string{n.Group}) && slices.Equal(r.Resources, []string{n.Resource}) && len(r.ResourceNames) == 0
+}
+
+// readNames returns the names that a rule for reading can have, ordered, or nil: all requests with
+// the verbs of reading name an object, and one of them is a list or a watch. Names of get alone are
+// those of one run, and others in the next.
+func readNames(merged []Need, n Need) []string {
+	if !slices.Contains(Reads(), n.Verb) {
+		return nil
+	}
+	var names []string
+	listed := false
+	for _, other := range merged {
+		if other.Group != n.Group || other.Resource != n.Resource || other.Path != n.Path || !slices.Contains(Reads(), other.Verb) {
+			continue
+		}
+		if len(other.Targets) == 0 || slices.ContainsFunc(other.Targets, func(t Target) bool { return t.Name == "" }) {
+			return nil
+		}
+		listed = listed || other.Verb != "get"
+		for _, t := range other.Targets {
+			names = append(names, t.Name)
+		}
+	}
+	if !listed {
+		return nil
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// appendNamed adds a need to the rule with these names, which is the last one if there is one.
+func appendNamed(rules []rbacv1.PolicyRule, n Need, names []string) []rbacv1.PolicyRule {
+	if last := len(rules) - 1; last >= 0 && slices.Equal(rules[last].ResourceNames, names) && slices.Equal(rules[last].Resources, []string{n.Resource}) &&
+		slices.Equal(rules[last].APIGroups, []string{n.Group}) {
+		rules[last].Verbs = append(rules[last].Verbs, n.Verb)
+		return rules
+	}
+	return append(rules, rbacv1.PolicyRule{APIGroups: []string{n.Group}, Resources: []string{n.Resource}, ResourceNames: names, Verbs: []string{n.Verb}})
 }
 
 // Role returns a ClusterRole with rules, as the manifest that controller-gen would write.

@@ -76,7 +76,7 @@ func runCheck(cmd *cobra.Command, args []string, options checkOptions, loader ch
 	if err != nil {
 		return problemError(err)
 	}
-	if list.HasErrors() || options.strict && len(list) > 0 {
+	if list.HasErrors() || options.strict && len(list.Problems()) > 0 {
 		return problemError(nil)
 	}
 	return nil

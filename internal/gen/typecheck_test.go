@@ -59,7 +59,7 @@ var nastyNames = []string{
 // drawState draws a random state.
 func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 	values := rapid.SampledFrom([]model.Value{
-		value("text"), value(`quo"te`), value(ref("Name")), value(ref("Spec.SecretName"), "-", ref("Namespace")),
+		value("text"), value("text"), value(`quo"te`), value(ref("Name")), value(ref("Spec.SecretName"), "-", ref("Namespace")),
 		value(ref("Spec.Ref?.Next?.Name")), value("n", refAs("Spec.Replicas?", model.TextInt)), value(refAs("Spec.Size", model.TextUint)),
 		value(refAs("Spec.Flag?", model.TextBool)), value(refAs("Spec.Hours", model.TextStringer)), value(refAs("Spec.TierRef?", model.TextConvert)),
 	})
@@ -122,9 +122,9 @@ func containsNil(states []*model.State) bool {
 // the checker would find no error, and type-checks it.
 func TestGeneratedCodeTypeChecks(t *testing.T) {
 	rings.Test(t, "runs the go command and the type checker")
-	kinds := []model.Kind{shop, region, depot, westDepot, secret, configMap, pod, namespace}
+	kinds := []model.Kind{shop, region, depot, westDepot, secret, configMap, pod, namespace, job}
 	importer := newLoadedImporter(t, kinds)
-	for _, pkg := range []*model.Package{emptyModel(), nastyModel()} {
+	for _, pkg := range []*model.Package{emptyModel(), nastyModel(), singleModel()} {
 		if err := typeCheck(pkg, importer); err != nil {
 			t.Errorf("%s: %v", pkg.Name, err)
 		}

@@ -31,6 +31,9 @@ type managerView struct {
 	Watches    []watchView
 	// Markers keep controller-gen away from the types in a package that is an API as well.
 	Markers string
+	// Only are the kinds of which the cache needs single objects; Cache is the function for that.
+	Only  []onlyView
+	Cache string
 	// Rules are markers by which controller-gen writes the role that reading the states takes.
 	Rules []string
 }
@@ -416,6 +419,7 @@ func (w *managerWriter) addRules() {
 		kinds = append(kinds, st.Kind)
 	}
 	for _, kind := range kinds {
+		names := w.addOnly(kind)
 		resource := kind.Resource
 		if resource == "" {
 			plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind})
@@ -425,7 +429,7 @@ func (w *managerWriter) addRules() {
 		if group == "" {
 			group = `""`
 		}
-		rule := fmt.Sprintf("// +kubebuilder:rbac:groups=%s,resources=%s,verbs=get;list;watch", group, resource)
+		rule := fmt.Sprintf("// +kubebuilder:rbac:groups=%s,resources=%s,verbs=get;list;watch%s", group, resource, names)
 		if !slices.Contains(w.view.Rules, rule) {
 			w.view.Rules = append(w.view.Rules, rule)
 		}
