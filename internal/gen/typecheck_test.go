@@ -82,6 +82,14 @@ func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"app", "example.com/b", "c.d"}), 0, 3, rapid.ID).Draw(t, "labels") {
 		st.Labels = append(st.Labels, model.Selector{Key: key, Value: values.Draw(t, "label")})
 	}
+	requirements := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) model.Requirement {
+		r := model.Requirement{Key: "example.com/c", Operator: rapid.SampledFrom([]string{"in", "notin", "!=", "=", "exists", "!"}).Draw(t, "operator")}
+		if r.Operator != "exists" && r.Operator != "!" {
+			r.Values = rapid.SliceOfN(values, 1, 3).Draw(t, "values")
+		}
+		return r
+	}), 0, 2)
+	st.Where, st.Annotations = requirements.Draw(t, "where"), requirements.Draw(t, "annotations")
 	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{fieldName, fieldNamespace, ".metadata.controller", ".metadata.generateName"}), 0, 3, rapid.ID).Draw(t, "fields") {
 		selector := model.Selector{Key: key, Path: steps("GenerateName"), Text: model.TextString, Value: values.Draw(t, "field")}
 		selector.ControllerField = key == ".metadata.controller"

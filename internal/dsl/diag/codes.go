@@ -72,6 +72,7 @@ const (
 	BadFieldValue     Code = "CK0314"
 	Contradiction     Code = "CK0315"
 	UnsetField        Code = "CK0316"
+	BadOperator       Code = "CK0317"
 
 	NotTarget          Code = "CK0401"
 	UnknownTargetField Code = "CK0402"
@@ -96,7 +97,8 @@ const (
 	VersionMismatch Code = "CK0608"
 	EmptyDocument   Code = "CK0609"
 
-	SingleObject Code = "CK0701"
+	SingleObject   Code = "CK0701"
+	AnnotationCost Code = "CK0702"
 )
 
 // An Explanation explains a code, in the manual and in `ctrlkit check --explain`.

@@ -87,8 +87,8 @@ type scanner struct {
 	// lineStart is true until the first token of a line has been added.
 	lineStart bool
 	indent    int
-	// inParens is true between parentheses.
-	inParens bool
+	// inParens is true between the parentheses of an action, inSet between those of a selector.
+	inParens, inSet bool
 	// eolFrom and eol keep the last result of lineEnd, noBlockEnd that no "*/" follows. They keep
 	// the time linear for odd texts.
 	eolFrom, eol int
@@ -162,7 +162,11 @@ func (s *scanner) next() {
 func (s *scanner) afterPunctuation(c byte) {
 	switch c {
 	case '(':
-		s.inParens = true
+		if s.beginsSet() {
+			s.set()
+		} else {
+			s.inParens = true
+		}
 	case ')', '{', '}':
 		s.inParens = false
 	case '=':

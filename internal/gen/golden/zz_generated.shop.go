@@ -51,6 +51,10 @@ type ShopsState struct {
 	pointers        state.Memo[*corev1.ConfigMap]
 	values          state.Memo[*corev1.ConfigMap]
 	byPointerField  state.Memo[[]Shop]
+	byOperators     state.Memo[[]corev1.ConfigMap]
+	byLiterals      state.Memo[[]corev1.ConfigMap]
+	annotated       state.Memo[[]corev1.ConfigMap]
+	namedAnnotated  state.Memo[*corev1.Secret]
 }
 
 // NewShopsState returns the states of target, which are read with reader.
@@ -575,6 +579,158 @@ func selectShopsByPointerField(target *Shop) (state.Selection, error) {
 	}, nil
 }
 
+// GetByOperators returns the state byOperators: every ConfigMap in the namespace of the Shop with
+//
+//	labels/tier in (${target.Spec.Tier}, silver)
+//	labels/shop!=other
+//	!labels/retired
+//
+// sorted by namespace and name.
+func (s *ShopsState) GetByOperators(ctx context.Context) ([]corev1.ConfigMap, error) {
+	byOperators, err := s.byOperators.Get(ctx, s.readByOperators)
+	return state.Copies(byOperators), err
+}
+
+func (s *ShopsState) readByOperators(ctx context.Context) ([]corev1.ConfigMap, error) {
+	selection, err := selectShopsByOperators(s.target)
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.ConfigMapList
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
+		return nil, err
+	}
+	return state.Sorted(list.Items), nil
+}
+
+// selectShopsByOperators returns what the state byOperators of target selects.
+func selectShopsByOperators(target *Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{
+		Namespace: namespace,
+		Where: []state.Requirement{
+			{Key: "tier", Operator: "in", Values: []string{string(target.Spec.Tier), "silver"}},
+			{Key: "shop", Operator: "!=", Values: []string{"other"}},
+			{Key: "retired", Operator: "!"},
+		},
+	}, nil
+}
+
+// GetByLiterals returns the state byLiterals: every ConfigMap in the namespace of the Shop with
+//
+//	labels/tier in (iron, steel)
+//	labels/shop
+//
+// sorted by namespace and name.
+func (s *ShopsState) GetByLiterals(ctx context.Context) ([]corev1.ConfigMap, error) {
+	byLiterals, err := s.byLiterals.Get(ctx, s.readByLiterals)
+	return state.Copies(byLiterals), err
+}
+
+func (s *ShopsState) readByLiterals(ctx context.Context) ([]corev1.ConfigMap, error) {
+	selection, err := selectShopsByLiterals(s.target)
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.ConfigMapList
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
+		return nil, err
+	}
+	return state.Sorted(list.Items), nil
+}
+
+// selectShopsByLiterals returns what the state byLiterals of target selects.
+func selectShopsByLiterals(target *Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{
+		Namespace: namespace,
+		Where: []state.Requirement{
+			{Key: "tier", Operator: "in", Values: []string{"iron", "steel"}},
+			{Key: "shop", Operator: "exists"},
+		},
+	}, nil
+}
+
+// GetAnnotated returns the state annotated: every ConfigMap in the namespace of the Shop with
+//
+//	labels/shop=${target.Name}
+//	annotations/note in ("any text", ${target.Name})
+//	!annotations/hidden
+//
+// sorted by namespace and name.
+func (s *ShopsState) GetAnnotated(ctx context.Context) ([]corev1.ConfigMap, error) {
+	annotated, err := s.annotated.Get(ctx, s.readAnnotated)
+	return state.Copies(annotated), err
+}
+
+func (s *ShopsState) readAnnotated(ctx context.Context) ([]corev1.ConfigMap, error) {
+	selection, err := selectShopsAnnotated(s.target)
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.ConfigMapList
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
+		return nil, err
+	}
+	return state.Sorted(state.Annotated(selection.Annotations, list.Items)), nil
+}
+
+// selectShopsAnnotated returns what the state annotated of target selects.
+func selectShopsAnnotated(target *Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{
+		Namespace: namespace,
+		Labels:    map[string]string{"shop": target.Name},
+		Annotations: []state.Requirement{
+			{Key: "note", Operator: "in", Values: []string{"any text", target.Name}},
+			{Key: "hidden", Operator: "!"},
+		},
+	}, nil
+}
+
+// GetNamedAnnotated returns the state namedAnnotated: the Secret in the namespace of the Shop with
+//
+//	name=${target.Name}-noted
+//	labels/tier notin (iron)
+//	annotations/note=${target.Name}
+//
+// or nil if there is none. One with the name that does not satisfy the other selectors is an error.
+func (s *ShopsState) GetNamedAnnotated(ctx context.Context) (*corev1.Secret, error) {
+	namedAnnotated, err := s.namedAnnotated.Get(ctx, s.readNamedAnnotated)
+	return state.Copy(namedAnnotated), err
+}
+
+func (s *ShopsState) readNamedAnnotated(ctx context.Context) (*corev1.Secret, error) {
+	selection, err := selectShopsNamedAnnotated(s.target)
+	if err != nil {
+		return nil, err
+	}
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
+}
+
+// selectShopsNamedAnnotated returns what the state namedAnnotated of target selects.
+func selectShopsNamedAnnotated(target *Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{
+		Namespace:   namespace,
+		Name:        target.Name + "-noted",
+		Where:       []state.Requirement{{Key: "tier", Operator: "notin", Values: []string{"iron"}}},
+		Annotations: []state.Requirement{{Key: "note", Operator: "=", Values: []string{target.Name}}},
+	}, nil
+}
+
 // ShopsStateGetter is what Shops reads its states from:
 // a ShopsState, or in tests a ShopsFakeState.
 // Every call of a getter returns a new copy.
@@ -596,6 +752,10 @@ type ShopsStateGetter interface {
 	GetPointers(ctx context.Context) (*corev1.ConfigMap, error)
 	GetValues(ctx context.Context) (*corev1.ConfigMap, error)
 	GetByPointerField(ctx context.Context) ([]Shop, error)
+	GetByOperators(ctx context.Context) ([]corev1.ConfigMap, error)
+	GetByLiterals(ctx context.Context) ([]corev1.ConfigMap, error)
+	GetAnnotated(ctx context.Context) ([]corev1.ConfigMap, error)
+	GetNamedAnnotated(ctx context.Context) (*corev1.Secret, error)
 }
 
 var (
@@ -638,6 +798,14 @@ type ShopsFakeState struct {
 	ValuesErr          error
 	ByPointerField     []Shop
 	ByPointerFieldErr  error
+	ByOperators        []corev1.ConfigMap
+	ByOperatorsErr     error
+	ByLiterals         []corev1.ConfigMap
+	ByLiteralsErr      error
+	Annotated          []corev1.ConfigMap
+	AnnotatedErr       error
+	NamedAnnotated     *corev1.Secret
+	NamedAnnotatedErr  error
 }
 
 // Target returns the Shop that was set.
@@ -757,6 +925,38 @@ func (s *ShopsFakeState) GetByPointerField(context.Context) ([]Shop, error) {
 	return state.Copies(s.ByPointerField), nil
 }
 
+// GetByOperators returns a copy of ByOperators, or ByOperatorsErr if that is set.
+func (s *ShopsFakeState) GetByOperators(context.Context) ([]corev1.ConfigMap, error) {
+	if s.ByOperatorsErr != nil {
+		return nil, s.ByOperatorsErr
+	}
+	return state.Copies(s.ByOperators), nil
+}
+
+// GetByLiterals returns a copy of ByLiterals, or ByLiteralsErr if that is set.
+func (s *ShopsFakeState) GetByLiterals(context.Context) ([]corev1.ConfigMap, error) {
+	if s.ByLiteralsErr != nil {
+		return nil, s.ByLiteralsErr
+	}
+	return state.Copies(s.ByLiterals), nil
+}
+
+// GetAnnotated returns a copy of Annotated, or AnnotatedErr if that is set.
+func (s *ShopsFakeState) GetAnnotated(context.Context) ([]corev1.ConfigMap, error) {
+	if s.AnnotatedErr != nil {
+		return nil, s.AnnotatedErr
+	}
+	return state.Copies(s.Annotated), nil
+}
+
+// GetNamedAnnotated returns a copy of NamedAnnotated, or NamedAnnotatedErr if that is set.
+func (s *ShopsFakeState) GetNamedAnnotated(context.Context) (*corev1.Secret, error) {
+	if s.NamedAnnotatedErr != nil {
+		return nil, s.NamedAnnotatedErr
+	}
+	return state.Copy(s.NamedAnnotated), nil
+}
+
 // ShopsImpl has a method for each action. You implement it.
 //
 //   - A method gets the states that its action declares. They are copies, which it may change; a
@@ -768,13 +968,16 @@ func (s *ShopsFakeState) GetByPointerField(context.Context) ([]Shop, error) {
 type ShopsImpl interface {
 	One(ctx context.Context, logger logr.Logger, password *corev1.Secret, shared *corev1.Secret, byLabel *corev1.Secret, byField *corev1.Secret, pointers *corev1.ConfigMap, values *corev1.ConfigMap) (ctrl.Result, error)
 
+	Select(ctx context.Context, logger logr.Logger, byOperators []corev1.ConfigMap, byLiterals []corev1.ConfigMap, annotated []corev1.ConfigMap, namedAnnotated *corev1.Secret) (ctrl.Result, error)
+
 	Many(ctx context.Context, logger logr.Logger, labelled []corev1.ConfigMap, controlled []corev1.ConfigMap, ownedByAny []corev1.ConfigMap, namedOwned []corev1.ConfigMap, namedEverywhere []corev1.ConfigMap, pods []corev1.Pod, siblings []Shop, byPointerField []Shop) (ctrl.Result, error)
 }
 
 // The names of the actions of Shops, as hooks and errors use them.
 const (
-	ShopsActionOne  = "One"
-	ShopsActionMany = "Many"
+	ShopsActionOne    = "One"
+	ShopsActionSelect = "Select"
+	ShopsActionMany   = "Many"
 )
 
 // Shops has a state for each way in which generated code selects and reads.
@@ -843,6 +1046,32 @@ func (m *Shops) One() ctrlkit.Action {
 		}
 
 		return m.impl.One(ctx, logger, password, shared, byLabel, byField, pointers, values)
+	}, m.opts...)
+}
+
+// Select returns the action of that name.
+func (m *Shops) Select() ctrlkit.Action {
+	return ctrlkit.NewAction(ShopsActionSelect, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", ShopsActionSelect)
+
+		byOperators, err := m.state.GetByOperators(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state byOperators: %w", err))
+		}
+		byLiterals, err := m.state.GetByLiterals(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state byLiterals: %w", err))
+		}
+		annotated, err := m.state.GetAnnotated(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state annotated: %w", err))
+		}
+		namedAnnotated, err := m.state.GetNamedAnnotated(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state namedAnnotated: %w", err))
+		}
+
+		return m.impl.Select(ctx, logger, byOperators, byLiterals, annotated, namedAnnotated)
 	}, m.opts...)
 }
 
@@ -989,6 +1218,18 @@ var shopsByValues = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.N
 // shopsByByPointerField finds the Shop objects whose state byPointerField an object belongs to.
 var shopsByByPointerField = state.TargetIndex("ctrlkit:shop.example.com/v1/Shop namespace=${target.Namespace} fields/ctrlkit:.spec.ref.name=${target.Name} fields/ctrlkit:.spec.tierRef=${target.Spec.Tier}", selectShopsByPointerField)
 
+// shopsByByOperators finds the Shop objects whose state byOperators an object belongs to.
+var shopsByByOperators = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} !labels/retired labels/shop!=other labels/tier in (${target.Spec.Tier}, silver)", selectShopsByOperators)
+
+// shopsByByLiterals finds the Shop objects whose state byLiterals an object belongs to.
+var shopsByByLiterals = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} labels/shop labels/tier in (iron, steel)", selectShopsByLiterals)
+
+// shopsByAnnotated finds the Shop objects whose state annotated an object belongs to.
+var shopsByAnnotated = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} labels/shop=${target.Name} !annotations/hidden annotations/note in (\"any text\", ${target.Name})", selectShopsAnnotated)
+
+// shopsByNamedAnnotated finds the Shop objects whose state namedAnnotated an object belongs to.
+var shopsByNamedAnnotated = state.NameIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=${target.Name}-noted", selectShopsNamedAnnotated)
+
 // IndexShops registers the indexes of the cache that Shops
 // and its watches need. Call it before the cache is started, with the FieldIndexer of the
 // ctrl.Manager. It keeps indexes that are registered already.
@@ -1013,6 +1254,10 @@ func IndexShops(ctx context.Context, indexer client.FieldIndexer) error {
 		shopsByPointers.Register(ctx, indexer, &Shop{}),
 		shopsByValues.Register(ctx, indexer, &Shop{}),
 		shopsByByPointerField.Register(ctx, indexer, &Shop{}),
+		shopsByByOperators.Register(ctx, indexer, &Shop{}),
+		shopsByByLiterals.Register(ctx, indexer, &Shop{}),
+		shopsByAnnotated.Register(ctx, indexer, &Shop{}),
+		shopsByNamedAnnotated.Register(ctx, indexer, &Shop{}),
 	)
 }
 
@@ -1104,6 +1349,33 @@ func WatchShops(b *builder.Builder, reader client.Reader, opts ...builder.ForOpt
 					shopsShopBySpecRefName.Name: shopsShopBySpecRefName.Value(obj),
 				},
 			}
+		})).
+		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &ShopList{}, shopsByByOperators, func(obj *corev1.ConfigMap) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace()}
+		}, state.Selection{
+			Where: []state.Requirement{
+				{Key: "shop", Operator: "!=", Values: []string{"other"}},
+				{Key: "retired", Operator: "!"},
+			},
+		})).
+		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &ShopList{}, shopsByByLiterals, func(obj *corev1.ConfigMap) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace()}
+		}, state.Selection{
+			Where: []state.Requirement{
+				{Key: "tier", Operator: "in", Values: []string{"iron", "steel"}},
+				{Key: "shop", Operator: "exists"},
+			},
+		})).
+		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &ShopList{}, shopsByAnnotated, func(obj *corev1.ConfigMap) state.Selection {
+			return state.Selection{
+				Namespace: obj.GetNamespace(),
+				Labels:    map[string]string{"shop": obj.GetLabels()["shop"]},
+			}
+		}, state.Selection{
+			Annotations: []state.Requirement{{Key: "hidden", Operator: "!"}},
+		})).
+		Watches(&corev1.Secret{}, state.Enqueue(reader, &ShopList{}, shopsByNamedAnnotated, func(obj *corev1.Secret) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 		}))
 }
 
