@@ -66,6 +66,7 @@ type manager struct {
 	setup     func(ctrl.Manager) *ctrl.Builder
 	newObject func() client.Object
 	newStates func(client.Reader, client.Object) any
+	options   ctrl.Options // the limits of its cache
 }
 
 var shops = manager{
@@ -92,6 +93,7 @@ func (c *cluster) watch(m manager, name string) *views {
 	c.t.Helper()
 	yes := true
 	mgr, err := ctrl.NewManager(c.config, ctrl.Options{
+		Cache:      m.options.Cache,
 		Scheme:     c.live.Scheme(),
 		Metrics:    server.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: &yes},

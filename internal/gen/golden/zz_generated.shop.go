@@ -12,6 +12,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/state"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -1670,5 +1671,243 @@ func WatchRegions(b *builder.Builder, reader client.Reader, opts ...builder.ForO
 			return state.Selection{
 				Fields: map[string]string{regionsRegionBySpecGroup.Name: regionsRegionBySpecGroup.Value(obj)},
 			}
+		}))
+}
+
+// What Fixed reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=shop.example.com,resources=shops,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch,resourceNames=builder
+// +kubebuilder:rbac:groups=scheduling.k8s.io,resources=priorityclasses,verbs=get;list;watch,resourceNames=system-node-critical
+
+// FixedState reads the states of Fixed,
+// each of them once, at the first call of its getter.
+//
+// It belongs to one reconcile of one Shop. Several actions may call its methods concurrently.
+//
+// +kubebuilder:object:generate=false
+type FixedState struct {
+	client.Reader
+	target *Shop
+
+	account state.Memo[*corev1.ServiceAccount]
+	class   state.Memo[*schedulingv1.PriorityClass]
+}
+
+// NewFixedState returns the states of target, which are read with reader.
+func NewFixedState(reader client.Reader, target *Shop) *FixedState {
+	return &FixedState{Reader: reader, target: target}
+}
+
+// Target returns the Shop that is reconciled.
+func (s *FixedState) Target() *Shop {
+	return s.target
+}
+
+// GetAccount returns the state account: the ServiceAccount in the namespace default with
+//
+//	name=builder
+//
+// or nil if there is none.
+func (s *FixedState) GetAccount(ctx context.Context) (*corev1.ServiceAccount, error) {
+	account, err := s.account.Get(ctx, s.readAccount)
+	return state.Copy(account), err
+}
+
+func (s *FixedState) readAccount(ctx context.Context) (*corev1.ServiceAccount, error) {
+	selection, err := selectFixedAccount(s.target)
+	if err != nil {
+		return nil, err
+	}
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ServiceAccount{})
+}
+
+// selectFixedAccount returns what the state account of target selects.
+func selectFixedAccount(target *Shop) (state.Selection, error) {
+	return state.Selection{Namespace: "default", Name: "builder"}, nil
+}
+
+// GetClass returns the state class: the PriorityClass with
+//
+//	name=system-node-critical
+//
+// or nil if there is none.
+func (s *FixedState) GetClass(ctx context.Context) (*schedulingv1.PriorityClass, error) {
+	class, err := s.class.Get(ctx, s.readClass)
+	return state.Copy(class), err
+}
+
+func (s *FixedState) readClass(ctx context.Context) (*schedulingv1.PriorityClass, error) {
+	selection, err := selectFixedClass(s.target)
+	if err != nil {
+		return nil, err
+	}
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &schedulingv1.PriorityClass{})
+}
+
+// selectFixedClass returns what the state class of target selects.
+func selectFixedClass(target *Shop) (state.Selection, error) {
+	return state.Selection{Name: "system-node-critical"}, nil
+}
+
+// FixedStateGetter is what Fixed reads its states from:
+// a FixedState, or in tests a FixedFakeState.
+// Every call of a getter returns a new copy.
+//
+// +kubebuilder:object:generate=false
+type FixedStateGetter interface {
+	Target() *Shop
+	GetAccount(ctx context.Context) (*corev1.ServiceAccount, error)
+	GetClass(ctx context.Context) (*schedulingv1.PriorityClass, error)
+}
+
+var (
+	_ FixedStateGetter = (*FixedState)(nil)
+	_ FixedStateGetter = (*FixedFakeState)(nil)
+)
+
+// FixedFakeState is a test double of FixedState:
+// its getters return what the test sets. It does not check whether the selectors can select that.
+//
+// +kubebuilder:object:generate=false
+type FixedFakeState struct {
+	Object *Shop
+
+	Account    *corev1.ServiceAccount
+	AccountErr error
+	Class      *schedulingv1.PriorityClass
+	ClassErr   error
+}
+
+// Target returns the Shop that was set.
+func (s *FixedFakeState) Target() *Shop {
+	return s.Object
+}
+
+// GetAccount returns a copy of Account, or AccountErr if that is set.
+func (s *FixedFakeState) GetAccount(context.Context) (*corev1.ServiceAccount, error) {
+	if s.AccountErr != nil {
+		return nil, s.AccountErr
+	}
+	return state.Copy(s.Account), nil
+}
+
+// GetClass returns a copy of Class, or ClassErr if that is set.
+func (s *FixedFakeState) GetClass(context.Context) (*schedulingv1.PriorityClass, error) {
+	if s.ClassErr != nil {
+		return nil, s.ClassErr
+	}
+	return state.Copy(s.Class), nil
+}
+
+// FixedImpl has a method for each action. You implement it.
+//
+//   - A method gets the states that its action declares. They are copies, which it may change; a
+//     single object is nil if there is none.
+//   - Several methods may be called concurrently. Each must be idempotent.
+//   - The result decides how the workflow continues: see ctrlkit.Action.
+//
+// +kubebuilder:object:generate=false
+type FixedImpl interface {
+	Look(ctx context.Context, logger logr.Logger, account *corev1.ServiceAccount, class *schedulingv1.PriorityClass) (ctrl.Result, error)
+}
+
+// The names of the actions of Fixed, as hooks and errors use them.
+const (
+	FixedActionLook = "Look"
+)
+
+// Fixed reads single objects, of kinds of which nothing else is read.
+//
+// +kubebuilder:object:generate=false
+type Fixed struct {
+	state  FixedStateGetter
+	impl   FixedImpl
+	logger logr.Logger
+	opts   []ctrlkit.ActionOption
+}
+
+// NewFixed returns the manager of one reconcile.
+// The options are applied to each action that it makes.
+func NewFixed(
+	getter FixedStateGetter, impl FixedImpl, logger logr.Logger, opts ...ctrlkit.ActionOption,
+) *Fixed {
+	return &Fixed{
+		state:  getter,
+		impl:   impl,
+		logger: logger,
+		opts: append([]ctrlkit.ActionOption{
+			ctrlkit.WithObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger), ctrlkit.WithImpl(impl, logger),
+		}, opts...),
+	}
+}
+
+// NewAction returns an action beside the declared ones: run gets a logger with its description, and the options of
+// the manager are applied to it.
+func (m *Fixed) NewAction(
+	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
+) ctrlkit.Action {
+	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
+		return run(ctx, m.logger.WithValues("action", description))
+	}, m.opts...)
+}
+
+// Look returns the action of that name.
+func (m *Fixed) Look() ctrlkit.Action {
+	return ctrlkit.NewAction(FixedActionLook, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", FixedActionLook)
+
+		account, err := m.state.GetAccount(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state account: %w", err))
+		}
+		class, err := m.state.GetClass(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state class: %w", err))
+		}
+
+		return m.impl.Look(ctx, logger, account, class)
+	}, m.opts...)
+}
+
+// fixedByAccount finds the Shop objects whose state account an object belongs to.
+var fixedByAccount = state.NameIndex("ctrlkit:v1/ServiceAccount namespace=default name=builder", selectFixedAccount)
+
+// fixedByClass finds the Shop objects whose state class an object belongs to.
+var fixedByClass = state.NameIndex("ctrlkit:scheduling.k8s.io/v1/PriorityClass name=system-node-critical", selectFixedClass)
+
+// IndexFixed registers the indexes of the cache that Fixed
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the
+// ctrl.Manager. It keeps indexes that are registered already.
+func IndexFixed(ctx context.Context, indexer client.FieldIndexer) error {
+	return errors.Join(
+		fixedByAccount.Register(ctx, indexer, &Shop{}),
+		fixedByClass.Register(ctx, indexer, &Shop{}),
+	)
+}
+
+// CacheFixed limits the cache of the ctrl.Manager to the single objects that Fixed names.
+// The rules above allow no more of these kinds, so call it with the options before ctrl.NewManager.
+// Everything else in the process that reads these kinds from the cache sees these objects alone:
+// see state.CacheOnly.
+func CacheFixed(options *ctrl.Options) error {
+	return errors.Join(
+		state.CacheOnly(options, &corev1.ServiceAccount{}, state.Selection{Namespace: "default", Name: "builder"}),
+		state.CacheOnly(options, &schedulingv1.PriorityClass{}, state.Selection{Name: "system-node-critical"}),
+	)
+}
+
+// WatchFixed makes b reconcile a Shop when it changes, and when
+// an object changes that is in one of its states before or after the change.
+// The reader must read from the cache. The options are those of For, such as
+// builder.WithPredicates for the events of the Shop.
+func WatchFixed(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
+	return b.
+		For(&Shop{}, opts...).
+		Watches(&corev1.ServiceAccount{}, state.Enqueue(reader, &ShopList{}, fixedByAccount, func(obj *corev1.ServiceAccount) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+		})).
+		Watches(&schedulingv1.PriorityClass{}, state.Enqueue(reader, &ShopList{}, fixedByClass, func(obj *schedulingv1.PriorityClass) state.Selection {
+			return state.Selection{Name: obj.GetName()}
 		}))
 }
