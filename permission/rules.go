@@ -10,14 +10,15 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 )
 
 // Rules returns the rules that allow needs and no more, ordered. Resources of a group that need the
 // same verbs share a rule.
 //
-// Where every list and watch of a resource asks for an object by its name, as a cache does that is
-// limited to single objects, the rule for reading has the names of these objects.
+// Where every list and watch of a resource is one of a cache that is limited to single objects, by
+// their names, the rule for reading has these names.
 func Rules(needs []Need) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	merged := Merge(needs)
@@ -61,32 +62,32 @@ func isFor(r *rbacv1.PolicyRule, n Need) bool {
 	return slices.Equal(r.APIGroups, []string{n.Group}) && slices.Equal(r.Resources, []string{n.Resource}) && len(r.ResourceNames) == 0
 }
 
-// readNames returns the names that a rule for reading can have, ordered, or nil: all requests with
-// the verbs of reading name an object, and one of them is a list or a watch. Names of get alone are
-// those of one run, and others in the next.
+// readNames returns the names that a rule for reading can have, ordered, or nil: those of the objects
+// that a cache lists and watches, if all that is read is one of them. The names that other code asks
+// for are those of one run, and others in the next.
 func readNames(merged []Need, n Need) []string {
 	if !slices.Contains(Reads(), n.Verb) {
 		return nil
 	}
-	var names []string
-	listed := false
+	cached, read := sets.New[string](), sets.New[string]()
 	for _, other := range merged {
 		if other.Group != n.Group || other.Resource != n.Resource || other.Path != n.Path || !slices.Contains(Reads(), other.Verb) {
 			continue
 		}
-		if len(other.Targets) == 0 || slices.ContainsFunc(other.Targets, func(t Target) bool { return t.Name == "" }) {
+		if len(other.Targets) == 0 || other.Verb != "get" && !slices.Equal(other.By, []string{ByCache}) {
 			return nil
 		}
-		listed = listed || other.Verb != "get"
 		for _, t := range other.Targets {
-			names = append(names, t.Name)
+			read.Insert(t.Name)
+			if other.Verb != "get" {
+				cached.Insert(t.Name)
+			}
 		}
 	}
-	if !listed {
+	if len(cached) == 0 || cached.Has("") || !cached.IsSuperset(read) {
 		return nil
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return sets.List(cached)
 }
 
 // appendNamed adds a need to the rule with these names, which is the last one if there is one.
