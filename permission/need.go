@@ -27,6 +27,9 @@ type Need struct {
 	By []string `json:"by,omitempty"`
 }
 
+// ByCache is the one who has the needs of a cache: it lists and watches the same in every run.
+const ByCache = "the cache"
+
 // A Target is the object of a request, or a place with objects.
 type Target struct {
 	Namespace string `json:"namespace,omitempty"` // empty for all of them, and for cluster-scoped objects

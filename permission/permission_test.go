@@ -95,6 +95,34 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// Where a cache lists and watches objects by their names, the rule has these names. It has none where
+// all objects are listed, where other code watches one, or gets another one.
+func TestRulesWithNames(t *testing.T) {
+	at := func(text string, names ...string) permission.Need {
+		n := need(text, permission.ByCache)
+		for _, name := range names {
+			n.Targets = append(n.Targets, permission.Target{Namespace: "n", Name: name})
+		}
+		return n
+	}
+	for want, list := range map[string][]permission.Need{
+		"resources=secrets,verbs=get;list;watch,resourceNames=a;b": {at("list secrets", "a"), at("watch secrets", "b", "a")},
+		"resources=secrets,verbs=get;list;watch":                   {at("list secrets", "a"), at("watch secrets", "")},
+		"resources=secrets,verbs=get":                              {at("get secrets", "a")},
+		"resources=pods,verbs=get;list;watch": {
+			at("list pods", "a"), {Resource: "pods", Verb: "watch", By: []string{"main.go:1"}, Targets: []permission.Target{{Name: "a"}}},
+		},
+		"resources=jobs,verbs=get;list;watch":                                                   {at("watch jobs", "a"), at("get jobs", "a", "b")},
+		"resources=secrets,verbs=get;list;watch,resourceNames=a|resources=secrets,verbs=create": {at("list secrets", "a"), at("create secrets", "")},
+	} {
+		got := strings.TrimSpace(permission.Markers(permission.Rules(permission.WithReads(list))))
+		got = strings.ReplaceAll(strings.ReplaceAll(got, "// +kubebuilder:rbac:groups=\"\",", ""), "\n", "|")
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 // A marker that is printed is read as the same rule.
 func TestMarkersAreRead(t *testing.T) {
 	rules := permission.Rules(needs("get a.example.com", "patch a.example.com/status", "delete pods", "get /metrics"))

@@ -10,14 +10,23 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 )
 
 // Rules returns the rules that allow needs and no more, ordered. Resources of a group that need the
 // same verbs share a rule.
+//
+// Where every list and watch of a resource is one of a cache that is limited to single objects, by
+// their names, the rule for reading has these names.
 func Rules(needs []Need) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
-	for _, n := range Merge(needs) {
+	merged := Merge(needs)
+	for _, n := range merged {
+		if names := readNames(merged, n); names != nil {
+			rules = appendNamed(rules, n, names)
+			continue
+		}
 		if last := len(rules) - 1; last >= 0 && isFor(&rules[last], n) {
 			rules[last].Verbs = append(rules[last].Verbs, n.Verb)
 			continue
@@ -33,7 +42,7 @@ func Rules(needs []Need) []rbacv1.PolicyRule {
 	var shared []rbacv1.PolicyRule
 	for _, r := range rules {
 		i := slices.IndexFunc(shared, func(other rbacv1.PolicyRule) bool {
-			return slices.Equal(other.APIGroups, r.APIGroups) && slices.Equal(other.Verbs, r.Verbs)
+			return len(other.ResourceNames)+len(r.ResourceNames) == 0 && slices.Equal(other.APIGroups, r.APIGroups) && slices.Equal(other.Verbs, r.Verbs)
 		})
 		if i < 0 {
 			shared = append(shared, r)
@@ -50,7 +59,45 @@ func isFor(r *rbacv1.PolicyRule, n Need) bool {
 	if n.Resource == "" {
 		return slices.Equal(r.NonResourceURLs, []string{n.Path})
 	}
-	return slices.Equal(r.APIGroups, []string{n.Group}) && slices.Equal(r.Resources, []string{n.Resource})
+	return slices.Equal(r.APIGroups, []string{n.Group}) && slices.Equal(r.Resources, []string{n.Resource}) && len(r.ResourceNames) == 0
+}
+
+// readNames returns the names that a rule for reading can have, ordered, or nil: those of the objects
+// that a cache lists and watches, if all that is read is one of them. The names that other code asks
+// for are those of one run, and others in the next.
+func readNames(merged []Need, n Need) []string {
+	if !slices.Contains(Reads(), n.Verb) {
+		return nil
+	}
+	cached, read := sets.New[string](), sets.New[string]()
+	for _, other := range merged {
+		if other.Group != n.Group || other.Resource != n.Resource || other.Path != n.Path || !slices.Contains(Reads(), other.Verb) {
+			continue
+		}
+		if len(other.Targets) == 0 || other.Verb != "get" && !slices.Equal(other.By, []string{ByCache}) {
+			return nil
+		}
+		for _, t := range other.Targets {
+			read.Insert(t.Name)
+			if other.Verb != "get" {
+				cached.Insert(t.Name)
+			}
+		}
+	}
+	if len(cached) == 0 || cached.Has("") || !cached.IsSuperset(read) {
+		return nil
+	}
+	return sets.List(cached)
+}
+
+// appendNamed adds a need to the rule with these names, which is the last one if there is one.
+func appendNamed(rules []rbacv1.PolicyRule, n Need, names []string) []rbacv1.PolicyRule {
+	if last := len(rules) - 1; last >= 0 && slices.Equal(rules[last].ResourceNames, names) && slices.Equal(rules[last].Resources, []string{n.Resource}) &&
+		slices.Equal(rules[last].APIGroups, []string{n.Group}) {
+		rules[last].Verbs = append(rules[last].Verbs, n.Verb)
+		return rules
+	}
+	return append(rules, rbacv1.PolicyRule{APIGroups: []string{n.Group}, Resources: []string{n.Resource}, ResourceNames: names, Verbs: []string{n.Verb}})
 }
 
 // Role returns a ClusterRole with rules, as the manifest that controller-gen would write.

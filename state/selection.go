@@ -32,6 +32,11 @@ type Selection struct {
 	Labels map[string]string
 	// Fields are the values that the object must have, by the name of an [Index].
 	Fields map[string]string
+	// Where are further requirements on labels.
+	Where []Requirement
+	// Annotations are requirements on annotations, of which there is no index and no selector: see
+	// [Annotated].
+	Annotations []Requirement
 }
 
 // NamespaceOf returns the namespace of target, or an error if target has none: to a client, the
@@ -57,12 +62,23 @@ func (s Selection) Key() string {
 			add(values[name])
 		}
 	}
+	for _, requirements := range [][]Requirement{s.Where, s.Annotations} {
+		add(strconv.Itoa(len(requirements)))
+		for _, r := range requirements {
+			add(r.Key)
+			add(string(r.Operator))
+			add(strconv.Itoa(len(r.Values)))
+			for _, value := range r.Values {
+				add(value)
+			}
+		}
+	}
 	return string(key)
 }
 
 // List reads the selected objects into list.
 //
-//   - It ignores s.Name: see [Named].
+//   - It ignores s.Name and s.Annotations: see [Named] and [Annotated].
 //   - A selection with Fields needs a reader that reads from a cache with these indexes.
 //   - A label value that no object can have is an error rather than an empty list.
 func (s Selection) List(ctx context.Context, reader client.Reader, list client.ObjectList) error {
@@ -70,8 +86,12 @@ func (s Selection) List(ctx context.Context, reader client.Reader, list client.O
 		return err
 	}
 	opts := []client.ListOption{client.InNamespace(s.Namespace)}
-	if len(s.Labels) > 0 {
-		opts = append(opts, client.MatchingLabels(s.Labels))
+	if len(s.Labels)+len(s.Where) > 0 {
+		selector, err := s.labelSelector()
+		if err != nil {
+			return err
+		}
+		opts = append(opts, client.MatchingLabelsSelector{Selector: selector})
 	}
 	if len(s.Fields) > 0 {
 		opts = append(opts, client.MatchingFields(s.Fields))
@@ -103,7 +123,7 @@ func (e *MismatchError) Error() string {
 // Get reads the object with the name s.Name into obj, and returns obj.
 //
 //   - If there is no such object, Get returns nil without an error.
-//   - If the object does not satisfy s.Labels or s.Fields, Get returns a [MismatchError].
+//   - If the object does not satisfy another field of s, Get returns a [MismatchError].
 //   - The indexes compute the fields of the object. A field without its index is an error.
 //   - Get works with every reader; the reader needs no cache with these indexes.
 func Get[T any, P object[T]](ctx context.Context, reader client.Reader, s Selection, obj P, indexes ...Index[P]) (P, error) {
@@ -129,7 +149,8 @@ func GetList[T any, P object[T]](ctx context.Context, reader client.Reader, s Se
 func get[T any, P object[T]](
 	ctx context.Context, reader client.Reader, s Selection, obj P, indexes []Index[P],
 ) (found P, mismatches []string, err error) {
-	if err := errors.Join(s.checkName(), s.checkLabels()); err != nil {
+	_, err = s.labelSelector()
+	if err := errors.Join(s.checkName(), s.checkLabels(), err); err != nil {
 		return nil, nil, err
 	}
 	err = reader.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Name}, obj)
@@ -147,6 +168,8 @@ func get[T any, P object[T]](
 			mismatches = append(mismatches, fmt.Sprintf("label %s is %q, not %q", key, got, s.Labels[key]))
 		}
 	}
+	mismatches = append(mismatches, unmet("label", s.Where, have)...)
+	mismatches = append(mismatches, unmet("annotation", s.Annotations, obj.GetAnnotations())...)
 	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
 		i := slices.IndexFunc(indexes, func(index Index[P]) bool { return index.Name == name })
 		if i < 0 {

@@ -6,6 +6,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,12 +19,16 @@ import (
 // TargetIndex returns the index of targets by what they select. [Enqueue] finds the targets of a
 // changed object with it. A target for which sel returns an error selects nothing. See [Index] for
 // the name.
+//
+// The index leaves out Where and Annotations of the selections, which no object determines: see the
+// parameter only of [Enqueue].
 func TargetIndex[T client.Object](name string, sel func(T) (Selection, error)) Index[T] {
 	return Index[T]{Name: name, Values: func(target T) []string {
 		selection, err := sel(target)
 		if err != nil {
 			return nil
 		}
+		selection.Where, selection.Annotations = nil, nil
 		return []string{selection.Key()}
 	}}
 }
@@ -44,15 +49,19 @@ func NameIndex[T client.Object](name string, sel func(T) (Selection, error)) Ind
 // before the change.
 //
 //   - Targets whose [Selection] equals offer(obj) select obj, so offer must set the same fields as
-//     the function that [TargetIndex] was given.
+//     the function that [TargetIndex] was given, without Where and Annotations.
+//   - Objects that do not satisfy Where and Annotations of each selection in only are ignored. What
+//     depends on the target cannot be in it: then the targets that match otherwise are enqueued.
 //   - The handler lists the targets with reader, which must read from a cache with the index. If
 //     that fails, it logs the error and enqueues all targets.
 //   - The parameter targets is an empty list of the targets' kind.
 //   - If reader is a [HandlerWrapper], Enqueue returns the handler wrapped.
-func Enqueue[T, O client.Object](reader client.Reader, targets client.ObjectList, index Index[T], offer func(O) Selection) handler.EventHandler {
+func Enqueue[T, O client.Object](reader client.Reader, targets client.ObjectList, index Index[T], offer func(O) Selection, only ...Selection) handler.EventHandler {
 	h := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		typed, ok := obj.(O)
-		if !ok {
+		if !ok || slices.ContainsFunc(only, func(s Selection) bool {
+			return !hold(s.Where, obj.GetLabels()) || !hold(s.Annotations, obj.GetAnnotations())
+		}) {
 			return nil
 		}
 		requests, err := requestsFor(ctx, reader, targets, client.MatchingFields{index.Name: offer(typed).Key()})

@@ -76,7 +76,7 @@ func runCheck(cmd *cobra.Command, args []string, options checkOptions, loader ch
 	if err != nil {
 		return problemError(err)
 	}
-	if list.HasErrors() || options.strict && len(list) > 0 {
+	if list.HasErrors() || options.strict && len(list.Problems()) > 0 {
 		return problemError(nil)
 	}
 	return nil
@@ -87,7 +87,7 @@ func printDiagnostics(cmd *cobra.Command, list diag.List, sources map[string][]b
 	if err := (diag.Printer{Sources: sources, Style: styleFor(out)}).Print(out, list); err != nil {
 		return err
 	}
-	if len(list) > 0 || styleFor(errOut) == diag.Color {
+	if len(list.Problems()) > 0 || styleFor(errOut) == diag.Color {
 		_, err := fmt.Fprintf(errOut, "%s, %s in %s\n", count(list.Count(diag.Error), "error"), count(list.Count(diag.Warning), "warning"),
 			count(len(sources), "document"))
 		return err

@@ -250,7 +250,7 @@ func (g *generator) print(in check.Input, list diag.List) error {
 	for _, source := range in.Sources {
 		printer.Sources[source.File] = source.Text
 	}
-	return printer.Print(g.problems, list)
+	return printer.Print(g.problems, list.Problems())
 }
 
 // put writes a generated file unless it is up to date. before is its present content, and nil if

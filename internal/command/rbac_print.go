@@ -76,24 +76,37 @@ func (p *rbacPrinter) table(needs []permission.Need) {
 	var rows []rbacRow
 	var last permission.Need
 	for _, n := range needs {
-		if len(rows) > 0 && n.What() == last.What() && slices.Equal(n.By, last.By) {
+		if len(rows) > 0 && what(n) == what(last) && slices.Equal(n.By, last.By) {
 			rows[len(rows)-1].verbs += " " + n.Verb
 			continue
 		}
-		row := rbacRow{n.What(), n.Verb, strings.Join(n.By, ", ")}
-		if n.What() == last.What() {
+		row := rbacRow{what(n), n.Verb, strings.Join(n.By, ", ")}
+		if what(n) == what(last) {
 			row.what = ""
 		}
 		rows, last = append(rows, row), n
 	}
-	what, verbs := len("RESOURCE"), len("VERBS")
+	width, verbs := len("RESOURCE"), len("VERBS")
 	for _, r := range rows {
-		what, verbs = max(what, len(r.what)), max(verbs, len(r.verbs))
+		width, verbs = max(width, len(r.what)), max(verbs, len(r.verbs))
 	}
-	p.printf("%s\n", p.paint(bold, fmt.Sprintf("%-*s  %-*s  %s", what, "RESOURCE", verbs, "VERBS", "ASKED BY")))
+	p.printf("%s\n", p.paint(bold, fmt.Sprintf("%-*s  %-*s  %s", width, "RESOURCE", verbs, "VERBS", "ASKED BY")))
 	for _, r := range rows {
-		p.printf("%s\n", strings.TrimRight(fmt.Sprintf("%-*s  %-*s  %s", what, r.what, verbs, r.verbs, r.by), " "))
+		p.printf("%s\n", strings.TrimRight(fmt.Sprintf("%-*s  %-*s  %s", width, r.what, verbs, r.verbs, r.by), " "))
 	}
+}
+
+// what names the resource of a need, and the objects of lists and watches that ask for one each.
+func what(n permission.Need) string {
+	var names []string
+	for _, t := range n.Targets {
+		names = append(names, t.Name)
+	}
+	slices.Sort(names)
+	if n.Verb != "list" && n.Verb != "watch" || len(names) == 0 || names[0] == "" {
+		return n.What()
+	}
+	return n.What() + " named " + strings.Join(slices.Compact(names), ", ")
 }
 
 // comparison prints what roles lack and what they have too much.

@@ -99,3 +99,26 @@ func TestMissingRulesAsMarkers(t *testing.T) {
 		}
 	}
 }
+
+// Lists and watches of one object by its name are printed with it, and the role with the name fits.
+func TestRBACOfSingleObjects(t *testing.T) {
+	var needs []permission.Need
+	for _, verb := range []string{"list", "watch"} {
+		needs = append(needs,
+			permission.Need{Resource: "secrets", Verb: verb, Targets: []permission.Target{{Namespace: "kube-system", Name: "settings"}}, By: []string{"the cache"}},
+			permission.Need{Resource: "pods", Verb: verb, Targets: []permission.Target{{}}, By: []string{"the cache"}})
+	}
+	needs = permission.Merge(needs)
+	table, _ := reported(t, rbacOptions{output: &choice{value: "table"}}, needs)
+	wantMatches(t, table, `(?m)^secrets named settings +list watch +the cache$`, `(?m)^pods +list watch +the cache$`)
+	role, _ := reported(t, rbacOptions{output: &choice{value: "yaml"}, name: "single"}, needs)
+	wantMatches(t, role, `resourceNames:\n  - settings\n  resources:\n  - secrets\n`)
+	file := writeDocument(t, "role.yaml", role)
+	if text, code := reported(t, rbacOptions{output: &choice{value: "table"}, check: []string{file}, strict: true}, needs); code != 0 {
+		t.Errorf("the role that was printed does not fit:\n%s", text)
+	}
+	needs[len(needs)-1].Targets[0].Name = "" // the watch of Secrets
+	if text, code := reported(t, rbacOptions{output: &choice{value: "table"}, check: []string{file}}, needs); code != exitFound {
+		t.Errorf("a role for one object fits a list of all:\n%s", text)
+	}
+}

@@ -45,12 +45,23 @@ func TestGolden(t *testing.T) {
 }
 
 // TestGoldenTexts has a manager without states and actions, and the names that are chosen for the
-// states of one that has nasty names, with what they select.
+// states of one that has nasty names, with what they select, and the rules for single objects.
 func TestGoldenTexts(t *testing.T) {
 	compareGolden(t, "testdata/empty.golden", generated(t, emptyModel())[0].Content)
 
+	var rules bytes.Buffer
+	pkg := singleModel()
+	for _, manager := range pkg.Documents[0].Managers {
+		view := newManagerView(manager, newImports(pkg, pkg.Documents[0]), newPackageNames(pkg))
+		fmt.Fprintf(&rules, "%s %s\n%s\n", view.Name, view.Cache, strings.Join(view.Rules, "\n"))
+		for _, only := range view.Only {
+			fmt.Fprintln(&rules, only.Call())
+		}
+	}
+	compareGolden(t, "testdata/single.golden", rules.Bytes())
+
 	var names bytes.Buffer
-	pkg := nastyModel()
+	pkg = nastyModel()
 	view := newManagerView(pkg.Documents[0].Managers[0], newImports(pkg, pkg.Documents[0]), newPackageNames(pkg))
 	fmt.Fprintf(&names, "%+v %+v %s %s\n", view.Names, view.Fields, view.NewAction, view.FakeTarget)
 	for _, action := range view.Actions {

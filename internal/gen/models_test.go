@@ -145,6 +145,22 @@ func emptyModel() *model.Package {
 	return packageOf("empty", document("binds.ctrlkit"), document("empty.ctrlkit", manager("Empty", shop, nil)))
 }
 
+// singleModel names objects in literal namespaces: of the kinds in the first manager nothing else is
+// read, of those in the second one too much.
+func singleModel() *model.Package {
+	return packageOf("single", document("single.ctrlkit",
+		manager("Single", shop, []*model.State{
+			one("settings", secret, named("set", "tings"), in("kube-system"), owned), list("settingsAgain", secret, named("settings"), in("kube-system")),
+			one("elsewhere", secret, in("elsewhere"), field(fieldName, "Name", model.TextString, "other")),
+			one("place", namespace, named("default")), one("depot", depot, named("x"), in("a")), one("job", job, named("x"), in("a")),
+		}, action("Look")),
+		manager("Wide", shop, []*model.State{
+			one("sameNamespace", depot, named("y"), in("a")), list("jobs", job),
+			one("target", shop, named("x"), in("a")), one("byReference", configMap, named(ref("Name")), in("a")),
+			one("inTheTargetsNamespace", pod, named("x")), one("everywhere", westDepot, named("x"), everywhere),
+		}, action("Look"))))
+}
+
 // nastyModel has names that clash with those that the generator would like to use, and states that
 // the checker rejects: the generated code does not rely on the checker.
 func nastyModel() *model.Package {

@@ -110,10 +110,11 @@ func constOf(manager *model.Manager, action *model.Action) string {
 // packageNames hands out the package's own identifiers.
 type packageNames struct {
 	scope scope
+	only  map[string]bool // model.Package.Singles
 }
 
 func newPackageNames(pkg *model.Package) *packageNames {
-	names := &packageNames{scope: newScope(predeclared...)}
+	names := &packageNames{scope: newScope(predeclared...), only: pkg.Singles()}
 	for _, document := range pkg.Documents {
 		for _, name := range ownImportNames() {
 			names.scope[name] = true

@@ -19,6 +19,8 @@ type lookup struct {
 	name      *model.Value
 	labels    []model.Selector
 	fields    []model.Selector
+	// where and annotations are the requirements of the state.
+	where, annotations []model.Requirement
 }
 
 const fieldName, fieldNamespace = ".metadata.name", ".metadata.namespace"
@@ -29,7 +31,8 @@ const fieldName, fieldNamespace = ".metadata.name", ".metadata.namespace"
 //   - The field .metadata.name becomes the name of a state in a known namespace.
 //   - Conversely, a name in all namespaces becomes a field: that needs an index.
 func newLookup(st *model.State) lookup {
-	l := lookup{state: st, namespace: st.Namespace, name: st.ObjectName, labels: st.Labels, fields: slices.Clone(st.Fields)}
+	l := lookup{state: st, namespace: st.Namespace, name: st.ObjectName, labels: st.Labels, fields: slices.Clone(st.Fields),
+		where: st.Where, annotations: st.Annotations}
 	if l.namespace.Mode == model.AllNamespaces {
 		if value := l.takeField(fieldNamespace); value != nil {
 			l.namespace = model.Namespace{Mode: model.NamedNamespace, Value: value}
@@ -83,7 +86,7 @@ func (l lookup) selectors() []string {
 	for _, field := range st.Fields {
 		lines = append(lines, "fields/"+field.Key+"="+valueText(field.Value))
 	}
-	return lines
+	return slices.Concat(lines, requirementTexts("labels/", st.Where), requirementTexts("annotations/", st.Annotations))
 }
 
 // place returns where the objects of the state are, for a comment.
@@ -124,7 +127,34 @@ func (l lookup) definition(targetKind model.Kind) string {
 		fields = append(fields, "fields/"+indexName(field, targetKind)+"="+valueText(field.Value))
 	}
 	slices.Sort(fields)
-	return "ctrlkit:" + strings.Join(slices.Concat(words, labels, fields), " ")
+	where, annotations := requirementTexts("labels/", l.where), requirementTexts("annotations/", l.annotations)
+	slices.Sort(where)
+	slices.Sort(annotations)
+	return "ctrlkit:" + strings.Join(slices.Concat(words, labels, fields, where, annotations), " ")
+}
+
+// requirementTexts returns requirements as they are in a document.
+func requirementTexts(family string, requirements []model.Requirement) []string {
+	var texts []string
+	for _, r := range requirements {
+		values := make([]string, len(r.Values))
+		for i, value := range r.Values {
+			values[i] = valueText(value)
+		}
+		key, text := family+r.Key, strings.Join(values, ", ")
+		switch r.Operator {
+		case "in", "notin":
+			text = key + " " + r.Operator + " (" + text + ")"
+		case "exists":
+			text = key
+		case "!":
+			text = "!" + key
+		default:
+			text = key + r.Operator + text
+		}
+		texts = append(texts, text)
+	}
+	return texts
 }
 
 // nameDefinition is the definition for state.NameIndex, which uses the namespace and the name. It
@@ -137,8 +167,13 @@ func (l lookup) nameDefinition(targetKind model.Kind) string {
 	}
 	l.labels = slices.DeleteFunc(slices.Clone(l.labels), certain)
 	l.fields = slices.DeleteFunc(slices.Clone(l.fields), certain)
+	always := func(r model.Requirement) bool {
+		return !slices.ContainsFunc(r.Values, func(value model.Value) bool { return !certain(model.Selector{Value: value}) })
+	}
+	l.where = slices.DeleteFunc(slices.Clone(l.where), always)
+	l.annotations = slices.DeleteFunc(slices.Clone(l.annotations), always)
 	definition := l.definition(targetKind)
-	if len(l.labels)+len(l.fields) > 0 {
+	if len(l.labels)+len(l.fields)+len(l.where)+len(l.annotations) > 0 {
 		definition += " (by name)"
 	}
 	return definition

@@ -59,7 +59,7 @@ var nastyNames = []string{
 // drawState draws a random state.
 func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 	values := rapid.SampledFrom([]model.Value{
-		value("text"), value(`quo"te`), value(ref("Name")), value(ref("Spec.SecretName"), "-", ref("Namespace")),
+		value("text"), value("text"), value(`quo"te`), value(ref("Name")), value(ref("Spec.SecretName"), "-", ref("Namespace")),
 		value(ref("Spec.Ref?.Next?.Name")), value("n", refAs("Spec.Replicas?", model.TextInt)), value(refAs("Spec.Size", model.TextUint)),
 		value(refAs("Spec.Flag?", model.TextBool)), value(refAs("Spec.Hours", model.TextStringer)), value(refAs("Spec.TierRef?", model.TextConvert)),
 	})
@@ -82,6 +82,14 @@ func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"app", "example.com/b", "c.d"}), 0, 3, rapid.ID).Draw(t, "labels") {
 		st.Labels = append(st.Labels, model.Selector{Key: key, Value: values.Draw(t, "label")})
 	}
+	requirements := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) model.Requirement {
+		r := model.Requirement{Key: "example.com/c", Operator: rapid.SampledFrom([]string{"in", "notin", "!=", "=", "exists", "!"}).Draw(t, "operator")}
+		if r.Operator != "exists" && r.Operator != "!" {
+			r.Values = rapid.SliceOfN(values, 1, 3).Draw(t, "values")
+		}
+		return r
+	}), 0, 2)
+	st.Where, st.Annotations = requirements.Draw(t, "where"), requirements.Draw(t, "annotations")
 	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{fieldName, fieldNamespace, ".metadata.controller", ".metadata.generateName"}), 0, 3, rapid.ID).Draw(t, "fields") {
 		selector := model.Selector{Key: key, Path: steps("GenerateName"), Text: model.TextString, Value: values.Draw(t, "field")}
 		selector.ControllerField = key == ".metadata.controller"
@@ -122,9 +130,9 @@ func containsNil(states []*model.State) bool {
 // the checker would find no error, and type-checks it.
 func TestGeneratedCodeTypeChecks(t *testing.T) {
 	rings.Test(t, "runs the go command and the type checker")
-	kinds := []model.Kind{shop, region, depot, westDepot, secret, configMap, pod, namespace}
+	kinds := []model.Kind{shop, region, depot, westDepot, secret, configMap, pod, namespace, job}
 	importer := newLoadedImporter(t, kinds)
-	for _, pkg := range []*model.Package{emptyModel(), nastyModel()} {
+	for _, pkg := range []*model.Package{emptyModel(), nastyModel(), singleModel()} {
 		if err := typeCheck(pkg, importer); err != nil {
 			t.Errorf("%s: %v", pkg.Name, err)
 		}

@@ -31,6 +31,9 @@ type managerView struct {
 	Watches    []watchView
 	// Markers keep controller-gen away from the types in a package that is an API as well.
 	Markers string
+	// Only are the kinds of which the cache needs single objects; Cache is the function for that.
+	Only  []onlyView
+	Cache string
 	// Rules are markers by which controller-gen writes the role that reading the states takes.
 	Rules []string
 }
@@ -84,6 +87,7 @@ type ownsView struct {
 
 type watchView struct {
 	Var, Index, IndexName, StateName, Type, Select, Offer string
+	Only                                                  string // what objects must have beside that, as a further argument
 }
 
 // Registrations are the calls that register the indexes.
@@ -207,6 +211,9 @@ func (w *managerWriter) state(st *model.State) stateView {
 	if !view.ByName && l.name != nil {
 		view.Items = "state.Named(selection.Name, list.Items)"
 	}
+	if len(l.annotations) > 0 {
+		view.Items = "state.Annotated(selection.Annotations, " + view.Items + ")"
+	}
 	w.addSelection(&view, l)
 	w.addWatch(view, l)
 	return view
@@ -237,7 +244,7 @@ func (w *managerWriter) getterDoc(st *model.State, l lookup) []string {
 	case st.List:
 	case !l.byName():
 		ending += " More than one is an error."
-	case len(st.Labels)+len(l.fields) > 0:
+	case len(st.Labels)+len(l.fields)+len(l.where)+len(l.annotations) > 0:
 		ending += " One with the name that does not satisfy the other selectors is an error."
 	}
 	doc := []string{sentence + ", " + ending}
@@ -270,6 +277,7 @@ func (w *managerWriter) addSelection(view *stateView, l lookup) {
 	for _, label := range l.labels {
 		literal.addLabel(label.Key, view.value(label.Value))
 	}
+	literal.where, literal.annotations = requirementExprs(l.where, view.value), requirementExprs(l.annotations, view.value)
 	for _, field := range l.fields {
 		index := w.index(l.state.Kind, field)
 		literal.addField(index+".Name", view.value(field.Value))
@@ -345,7 +353,7 @@ func (w *managerWriter) addWatch(view stateView, l lookup) {
 	index, definition := "state.TargetIndex", l.definition(w.manager.Target)
 	if l.byName() && view.Single {
 		index, definition = "state.NameIndex", l.nameDefinition(w.manager.Target)
-		l.labels, l.fields = nil, nil
+		l.labels, l.fields, l.where, l.annotations = nil, nil, nil, nil
 	}
 	if view.Owned && l.state.List || w.watches[definition] {
 		return
@@ -359,6 +367,7 @@ func (w *managerWriter) addWatch(view stateView, l lookup) {
 		Type:      view.Type,
 		Select:    view.Select,
 		Offer:     w.offer(l).String(),
+		Only:      onlyWith(l),
 	})
 }
 
@@ -416,6 +425,7 @@ func (w *managerWriter) addRules() {
 		kinds = append(kinds, st.Kind)
 	}
 	for _, kind := range kinds {
+		names := w.addOnly(kind)
 		resource := kind.Resource
 		if resource == "" {
 			plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind})
@@ -425,7 +435,7 @@ func (w *managerWriter) addRules() {
 		if group == "" {
 			group = `""`
 		}
-		rule := fmt.Sprintf("// +kubebuilder:rbac:groups=%s,resources=%s,verbs=get;list;watch", group, resource)
+		rule := fmt.Sprintf("// +kubebuilder:rbac:groups=%s,resources=%s,verbs=get;list;watch%s", group, resource, names)
 		if !slices.Contains(w.view.Rules, rule) {
 			w.view.Rules = append(w.view.Rules, rule)
 		}
@@ -441,8 +451,9 @@ func colonIf(doc []string) string {
 
 // A selectionLiteral is a composite literal of state.Selection; its parts are Go expressions.
 type selectionLiteral struct {
-	namespace, name string
-	labels, fields  []string
+	namespace, name    string
+	labels, fields     []string
+	where, annotations []string
 }
 
 func (l *selectionLiteral) addLabel(key, value string) {
@@ -465,7 +476,9 @@ func (l *selectionLiteral) String() string {
 	add("Name", l.name)
 	add("Labels", mapLiteral(l.labels))
 	add("Fields", mapLiteral(l.fields))
-	if len(l.labels)+len(l.fields) == 0 {
+	add("Where", requirementsLiteral(l.where))
+	add("Annotations", requirementsLiteral(l.annotations))
+	if len(l.labels)+len(l.fields)+len(l.where)+len(l.annotations) == 0 {
 		return "state.Selection{" + strings.Join(lines, ", ") + "}"
 	}
 	return "state.Selection{\n" + strings.Join(lines, ",\n") + ",\n}"

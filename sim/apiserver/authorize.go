@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -65,7 +66,21 @@ func (r *Request) Attributes() authorizer.Attributes {
 	if r.Resource == namespacesResource && r.Name != "" {
 		a.Namespace = r.Name // as upstream, so that a Role in a namespace can cover the namespace itself
 	}
+	if r.Name == "" && (r.Verb == "list" || r.Verb == "watch") {
+		a.Name = r.selectedName()
+	}
 	return a
+}
+
+// selectedName returns the name that the field selector of a list or watch asks for. As upstream, a
+// rule with resourceNames covers such a request.
+func (r *Request) selectedName() string {
+	selector, err := fields.ParseSelector(r.Query.Get("fieldSelector"))
+	if err != nil {
+		return "" // the answer will be that
+	}
+	name, _ := selector.RequiresExactMatch("metadata.name")
+	return name
 }
 
 var namespacesResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}

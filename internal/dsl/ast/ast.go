@@ -180,6 +180,9 @@ type Selector struct {
 	// HasValue is true when an equals sign is there, even if nothing follows it.
 	HasValue bool
 	Value    Value
+	// Op is in or notin before a set of values in parentheses.
+	Op       Word
+	Set      []*Value
 	Trailing *Comment
 }
 

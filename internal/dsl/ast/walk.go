@@ -134,6 +134,10 @@ func (v *visitor) selector(n *Selector) {
 	if n.Value.Range != (Range{}) {
 		v.node(&n.Value)
 	}
+	v.words(&n.Op)
+	for _, value := range n.Set {
+		v.node(value)
+	}
 	v.comment(n.Trailing)
 }
 

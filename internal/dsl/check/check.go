@@ -6,6 +6,7 @@ package check
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"go/token"
 	"maps"
 	"path/filepath"
@@ -60,6 +61,7 @@ func Check(ctx context.Context, in Input, loader Loader) (*model.Package, diag.L
 		result.Documents = append(result.Documents, c.document(d))
 	}
 	c.managerCollisions()
+	c.noteSingles(result)
 	var list diag.List
 	for _, d := range c.documents {
 		d.warnUnused()
@@ -84,6 +86,30 @@ type checker struct {
 	// declared in it.
 	path     string
 	ownTypes map[string]bool
+}
+
+// noteSingles notes the states that are single objects, if the documents have no errors.
+func (c *checker) noteSingles(result *model.Package) {
+	if slices.ContainsFunc(c.documents, func(d *document) bool { return d.list.HasErrors() }) {
+		return
+	}
+	singles := result.Singles()
+	for i, document := range result.Documents {
+		for _, manager := range document.Managers {
+			for _, st := range manager.States {
+				if !singles[st.Kind.Key()] {
+					continue
+				}
+				end := st.Pos
+				end.Offset, end.Column = end.Offset+len(st.Name), end.Column+len(st.Name)
+				c.documents[i].list = append(c.documents[i].list, diag.Diagnostic{
+					Code: diag.SingleObject, Start: st.Pos, End: end,
+					Message: fmt.Sprintf("state %s is one %s with a literal name: the rule has that name, and the cache can be limited to it", st.Name, st.Kind.Kind),
+					Hint:    fmt.Sprintf("call Cache%s with the options of ctrl.NewManager", capitalized(manager.Name)),
+				})
+			}
+		}
+	}
 }
 
 // packagePaths returns the import paths that the documents need, sorted.
@@ -206,12 +232,12 @@ func (d *document) warnUnused() {
 	for _, b := range d.bindOrder {
 		// The packages of Kubernetes are bound anyway. A document may bind them for its readers.
 		if !b.used && lookupBuiltin(b.path.Text) == nil {
-			d.report(diag.UnusedBind, b.word, "bind of "+b.word.Text+" is not used", "")
+			d.report(diag.UnusedBind, b.word, "bind of "+b.word.Text+" is not used", "remove it, or write a kind of it")
 		}
 	}
 	for _, a := range d.aliasOrder {
 		if !a.used {
-			d.report(diag.UnusedAlias, a.name, "alias "+a.name.Text+" is not used", "")
+			d.report(diag.UnusedAlias, a.name, "alias "+a.name.Text+" is not used", "remove it, or write it for "+a.kind.Text)
 		}
 	}
 	d.list = append(d.list, d.unused...)

@@ -5,6 +5,7 @@ package check_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
@@ -44,6 +45,17 @@ func dumpManager(b *strings.Builder, m *model.Manager) {
 		b.WriteString("\n")
 		for _, l := range s.Labels {
 			fmt.Fprintf(b, "      label %s = %s at %s\n", l.Key, dumpValue(l.Value), l.Pos)
+		}
+		for i, r := range slices.Concat(s.Where, s.Annotations) {
+			what := "label"
+			if i >= len(s.Where) {
+				what = "annotation"
+			}
+			var values []string
+			for _, v := range r.Values {
+				values = append(values, dumpValue(v))
+			}
+			fmt.Fprintf(b, "      %s %s %s %s at %s\n", what, r.Key, r.Operator, strings.Join(values, ", "), r.Pos)
 		}
 		for _, f := range s.Fields {
 			fmt.Fprintf(b, "      field %s = %s at %s by %s %s controller %v\n", f.Key, dumpValue(f.Value), f.Pos, dumpPath(f.Path), texts[f.Text], f.ControllerField)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -68,6 +69,20 @@ func checkReal(t *testing.T, in check.Input) (*model.Package, diag.List) {
 		t.Fatal(err)
 	}
 	return pkg, list
+}
+
+// plain are the codes whose messages may say it all: a text that a field cannot have, a field that
+// is not there.
+var plain = []diag.Code{diag.FieldNotText, diag.BadFieldValue, diag.UnknownTargetField, diag.TargetNotText}
+
+// needHints reports diagnostics that do not say what to do.
+func needHints(t *testing.T, list diag.List) {
+	t.Helper()
+	for _, d := range list {
+		if d.Hint == "" && !slices.Contains(plain, d.Code) {
+			t.Errorf("no hint: %v", d)
+		}
+	}
 }
 
 func updating() bool { return flag.Lookup("update").Value.String() == "true" }
@@ -135,6 +150,7 @@ func TestWrongDocuments(t *testing.T) {
 		if len(list) == 0 {
 			t.Error("nothing is wrong with it")
 		}
+		needHints(t, list)
 		if (pkg == nil) != list.HasErrors() {
 			t.Errorf("package is nil: %v, errors: %v", pkg == nil, list.HasErrors())
 		}
@@ -148,10 +164,10 @@ func TestRightDocuments(t *testing.T) {
 	eachArchive(t, "testdata/right/*.txtar", 5, func(t *testing.T, name string, archive *txtar.Archive) {
 		in := sources(t, archive)
 		pkg, list := checkReal(t, in)
-		if len(list) > 0 {
+		if len(list.Problems()) > 0 {
 			t.Fatalf("mistakes in a right document:\n%s", rendered(t, in, list))
 		}
-		compareGolden(t, name, archive, dump(pkg))
+		compareGolden(t, name, archive, dump(pkg)+rendered(t, in, list))
 	})
 }
 
@@ -181,6 +197,7 @@ func TestExamples(t *testing.T) {
 		t.Run(string(e.Code), func(t *testing.T) {
 			in := check.Input{Dir: moduleDir, Sources: []check.Source{{File: "example.ctrlkit", Text: []byte(e.Example)}}}
 			_, list := checkReal(t, in)
+			needHints(t, list)
 			if len(list) != 1 || list[0].Code != e.Code {
 				t.Errorf("want one mistake with code %s, got:\n%s", e.Code, rendered(t, in, list))
 			}

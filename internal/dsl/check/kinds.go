@@ -63,7 +63,7 @@ func (d *document) declare() {
 func (d *document) declareBind(n *ast.Bind) {
 	b := &binding{word: n.GroupVersion, path: n.Package}
 	if first, ok := d.binds[n.GroupVersion.Text]; ok {
-		d.report(diag.DuplicateName, n.GroupVersion, n.GroupVersion.Text+" is bound twice", "",
+		d.report(diag.DuplicateName, n.GroupVersion, n.GroupVersion.Text+" is bound twice", "remove one of them",
 			(&scopedName{d, first.word}).related()...)
 		return
 	}
@@ -97,7 +97,7 @@ func splitGroupVersion(label string) (group, version string, ok bool) {
 
 func (d *document) declareAlias(n *ast.Alias) {
 	if first, ok := d.aliases[n.Name.Text]; ok {
-		d.report(diag.DuplicateName, n.Name, fmt.Sprintf("alias %s is declared twice", n.Name.Text), "",
+		d.report(diag.DuplicateName, n.Name, fmt.Sprintf("alias %s is declared twice", n.Name.Text), anotherName,
 			(&scopedName{d, first.name}).related()...)
 		return
 	}
@@ -249,7 +249,8 @@ func (c *checker) checkBinds(d *document) {
 			continue
 		} else if p.Facts.Version != "" && p.Facts.Version != version {
 			d.report(diag.VersionMismatch, b.word,
-				fmt.Sprintf("%s declares version %s, not %s", b.path.Text, p.Facts.Version, version), "")
+				fmt.Sprintf("%s declares version %s, not %s", b.path.Text, p.Facts.Version, version),
+				fmt.Sprintf("write bind %s %s, or bind another package", strings.TrimPrefix(group+"/"+p.Facts.Version, "/"), b.path.Text))
 		}
 		c.warnProblem(d, b)
 	}
@@ -268,7 +269,7 @@ func (c *checker) warnProblem(d *document, b *binding) {
 			return
 		}
 	}
-	d.report(diag.PackageErrors, b.path, fmt.Sprintf("%s does not compile: %s", b.path.Text, firstLine(p.Problem)), "")
+	d.report(diag.PackageErrors, b.path, fmt.Sprintf("%s does not compile: %s", b.path.Text, firstLine(p.Problem)), "go build "+b.path.Text+" shows what is wrong")
 }
 
 // problem returns what is wrong with the Go type of a kind in a loaded package, or "".
@@ -382,7 +383,7 @@ func (c *checker) lookup(d *document, ref *kindRef, w ast.Word) *kindType {
 	span := ast.Range{Start: w.End - len(ref.kind), End: w.End}
 	obj, ok := p.Types.Scope().Lookup(ref.kind).(*types.TypeName)
 	if !ok {
-		d.report(diag.NoSuchType, span, fmt.Sprintf("%s has no kind %s", ref.path, ref.kind), diag.DidYouMean(ref.kind, kindNames(p.Types)))
+		d.report(diag.NoSuchType, span, fmt.Sprintf("%s has no kind %s", ref.path, ref.kind), kindHint(ref.kind, kindNames(p.Types)))
 		return nil
 	}
 	if problem := objectProblem(obj); problem != "" {
@@ -411,7 +412,25 @@ func (c *checker) objectHint(obj *types.TypeName, problem string) string {
 	if strings.Contains(problem, "DeepCopyObject") {
 		return "run controller-gen object on the package"
 	}
-	return ""
+	return "name a type that embeds metav1.TypeMeta and metav1.ObjectMeta"
+}
+
+// kindHint suggests the nearest kind of a package, else the built-in kind of that name, else the
+// kinds that there are.
+func kindHint(name string, kinds []string) string {
+	if hint := diag.DidYouMean(name, kinds); hint != "" {
+		return hint
+	}
+	if rows := builtins.byKind[name]; len(rows) > 0 {
+		return fmt.Sprintf("did you mean %q?", rows[0].label()+"/"+name)
+	}
+	if hint := diag.DidYouMean(name, builtins.kinds); hint != "" {
+		return hint
+	}
+	if len(kinds) == 0 {
+		return "the package has no kinds: a kind is a struct that embeds metav1.TypeMeta and metav1.ObjectMeta"
+	}
+	return someOf("kind", kinds)
 }
 
 // kindNames are the kinds of a package.

@@ -6,12 +6,14 @@ package check
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ctrlkit/ctrlkit/internal/dsl/ast"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
+
+// anotherName is the hint for a name that is declared twice.
+const anotherName = "give one of them another name, or remove it"
 
 // managerScope is a manager while it is checked.
 type managerScope struct {
@@ -49,12 +51,12 @@ func (c *checker) manager(d *document, decl *ast.Decl) *model.Manager {
 	}
 	m.actions(decl)
 	if len(m.model.Actions) == 0 {
-		d.unused = append(d.unused, d.diagnostic(diag.EmptyManager, decl.Name, fmt.Sprintf("%s has no actions", decl.Name.Text), ""))
+		d.unused = append(d.unused, d.diagnostic(diag.EmptyManager, decl.Name, fmt.Sprintf("%s has no actions", decl.Name.Text), "declare one: action { NAME() }"))
 	}
 	for _, s := range m.order {
 		m.model.States = append(m.model.States, s.model)
 		if !s.used {
-			d.unused = append(d.unused, d.diagnostic(diag.UnusedState, s.name, fmt.Sprintf("state %s is not used", s.name.Text), ""))
+			d.unused = append(d.unused, d.diagnostic(diag.UnusedState, s.name, fmt.Sprintf("state %s is not used", s.name.Text), "give it to an action, or remove it"))
 		}
 	}
 	return m.model
@@ -74,7 +76,7 @@ func (m *managerScope) needsList(kind *kindType, w ast.Word, why string) {
 
 func (c *checker) declareManager(d *document, name ast.Word) {
 	if first, ok := c.managers[name.Text]; ok {
-		d.report(diag.DuplicateName, name, fmt.Sprintf("manager %s is declared twice", name.Text), "", first.related()...)
+		d.report(diag.DuplicateName, name, fmt.Sprintf("manager %s is declared twice", name.Text), anotherName, first.related()...)
 		return
 	}
 	d.exported(name, "manager")
@@ -87,7 +89,7 @@ func (c *checker) declareManager(d *document, name ast.Word) {
 func (m *managerScope) declareState(s *ast.State) {
 	state := &declaredState{model: m.state(s), name: s.Name}
 	if first, ok := m.states[s.Name.Text]; ok {
-		m.d.report(diag.DuplicateName, s.Name, fmt.Sprintf("state %s is declared twice", s.Name.Text), "",
+		m.d.report(diag.DuplicateName, s.Name, fmt.Sprintf("state %s is declared twice", s.Name.Text), anotherName,
 			(&scopedName{m.d, first.name}).related()...)
 		return
 	}
@@ -107,7 +109,7 @@ func (m *managerScope) actions(decl *ast.Decl) {
 	seen := map[string]*scopedName{}
 	for a := range ast.All[*ast.Action](decl) {
 		if first, ok := seen[a.Name.Text]; ok {
-			m.d.report(diag.DuplicateName, a.Name, fmt.Sprintf("action %s is declared twice", a.Name.Text), "", first.related()...)
+			m.d.report(diag.DuplicateName, a.Name, fmt.Sprintf("action %s is declared twice", a.Name.Text), anotherName, first.related()...)
 		} else {
 			seen[a.Name.Text] = &scopedName{m.d, a.Name}
 			m.actionName(a.Name)
@@ -132,7 +134,7 @@ func (m *managerScope) action(a *ast.Action) *model.Action {
 			related := first.related()
 			related[0].Message = "first given here"
 			m.d.report(diag.RepeatedArgument, arg.Name, fmt.Sprintf("state %s is given twice to action %s", arg.Name.Text, a.Name.Text),
-				"", related...)
+				"remove one of them", related...)
 			continue
 		}
 		given[arg.Name.Text] = &scopedName{m.d, arg.Name}
@@ -147,9 +149,6 @@ func (m *managerScope) action(a *ast.Action) *model.Action {
 	return result
 }
 
-// maxListed is the number of states that a hint names.
-const maxListed = 10
-
 func (m *managerScope) unknownState(name ast.Word, action string) {
 	names := make([]string, len(m.order))
 	for i, s := range m.order {
@@ -160,12 +159,8 @@ func (m *managerScope) unknownState(name ast.Word, action string) {
 	case hint != "":
 	case len(names) == 0:
 		hint = "this manager declares no states"
-	case len(names) == 1:
-		hint = "the only state is " + names[0]
-	case len(names) <= maxListed:
-		hint = "the states are " + listOf(names)
 	default:
-		hint = fmt.Sprintf("the states are %s and %d more", strings.Join(names[:maxListed], ", "), len(names)-maxListed)
+		hint = someOf("state", names)
 	}
 	m.d.report(diag.UnknownState, name, fmt.Sprintf("unknown state %q in action %s", name.Text, action), hint)
 }

@@ -30,7 +30,7 @@ func (d *document) identifier(w ast.Word, what string) bool {
 	case w.Text == "":
 		return false
 	case !unicode.IsLetter(first):
-		d.report(diag.BadName, w, fmt.Sprintf("%s %q does not begin with a letter", what, w.Text), "")
+		d.report(diag.BadName, w, fmt.Sprintf("%s %q does not begin with a letter", what, w.Text), identifierHint(strings.TrimLeftFunc(w.Text, notLetter)))
 		return false
 	case !isIdentifier(w.Text):
 		d.report(diag.BadName, w, fmt.Sprintf("%s %q is not an identifier", what, w.Text), identifierHint(w.Text))
@@ -38,6 +38,8 @@ func (d *document) identifier(w ast.Word, what string) bool {
 	}
 	return true
 }
+
+func notLetter(r rune) bool { return !unicode.IsLetter(r) }
 
 func isIdentifier(name string) bool {
 	return token.IsIdentifier(name) || token.IsKeyword(name)
@@ -60,7 +62,7 @@ func identifierHint(name string) string {
 		}
 	}
 	if !token.IsIdentifier(b.String()) {
-		return "use letters, digits and underscores"
+		return "use letters, digits and underscores, with a letter first"
 	}
 	return "write " + b.String()
 }
@@ -148,6 +150,20 @@ func (c *checker) managerCollisions() {
 func uncapitalized(name string) string {
 	first, size := utf8.DecodeRuneInString(name)
 	return string(unicode.ToLower(first)) + name[size:]
+}
+
+// maxListed is the number of names that a hint lists.
+const maxListed = 10
+
+// someOf is a hint that lists the names that there are, of states or kinds.
+func someOf(what string, names []string) string {
+	switch {
+	case len(names) == 1:
+		return "the only " + what + " is " + names[0]
+	case len(names) <= maxListed:
+		return "the " + what + "s are " + listOf(names)
+	}
+	return fmt.Sprintf("the %ss are %s and %d more", what, strings.Join(names[:maxListed], ", "), len(names)-maxListed)
 }
 
 // listOf joins names as prose does.

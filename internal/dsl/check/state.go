@@ -5,10 +5,12 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/ctrlkit/ctrlkit/internal/dsl/ast"
@@ -25,6 +27,7 @@ type stateScope struct {
 	// seen are the selectors by key; nameField is the one for the field .metadata.name.
 	seen                              map[string]*ast.Selector
 	name, namespace, owned, nameField *ast.Selector
+	annotated                         *ast.Selector // the first by an annotation
 }
 
 // state checks the declaration of a state with all of its selectors.
@@ -54,6 +57,7 @@ func (m *managerScope) state(n *ast.State) *model.State {
 	}
 	s.combination()
 	s.scope()
+	s.noteAnnotations()
 	return s.out
 }
 
@@ -152,27 +156,33 @@ func (s *stateScope) isTargetNamespace() bool {
 }
 
 // selectorForms are the selectors as hints write them.
-const selectorForms = "the selectors are name=, namespace=, labels/KEY=, fields/PATH=, owned and owned=any"
+const selectorForms = "the selectors are name=, namespace=, labels/KEY=, fields/PATH=, annotations/KEY=, owned and owned=any"
+
+// families are how selectors begin.
+var families = []string{"name", "namespace", "owned", "labels", "fields", "annotations"}
 
 func (s *stateScope) selector(sel *ast.Selector) {
-	family, key, slash := strings.Cut(sel.Key.Text, "/")
-	switch {
+	text, op := operatorOf(sel)
+	family, key, slash := strings.Cut(text, "/")
+	switch keyed := family == "labels" || family == "annotations"; {
+	case op.only(selection.In, selection.NotIn, selection.NotEquals, selection.DoesNotExist) && !keyed && slices.Contains(families, family):
+		s.d.report(diag.BadOperator, sel, fmt.Sprintf("%s has no %s", family, op.described()), "only labels/KEY and annotations/KEY have operators")
 	case !slash && (family == "name" || family == "namespace"):
 		if s.unique(sel) {
 			s.placed(sel, family)
 		}
 	case !slash && family == "owned":
 		s.ownedSelector(sel)
-	case family == "labels" && key != "":
+	case keyed && key != "":
 		if s.unique(sel) {
-			s.label(sel, key)
+			s.keyed(sel, family, key, op)
 		}
 	case family == "fields" && key != "":
 		if s.unique(sel) {
 			s.field(sel, key)
 		}
-	case family == "labels" || family == "fields":
-		example := map[string]string{"labels": "labels/app=web", "fields": "fields/.spec.nodeName=a"}[family]
+	case keyed || family == "fields":
+		example := map[string]string{"labels": "labels/app=web", "annotations": "annotations/example.com/team=web", "fields": "fields/.spec.nodeName=a"}[family]
 		s.d.report(diag.MissingKey, sel.Key, fmt.Sprintf("%s without a key", family), "write "+family+"/KEY=VALUE, as in "+example)
 	default:
 		s.unknownSelector(sel, family, key, slash)
@@ -181,9 +191,9 @@ func (s *stateScope) selector(sel *ast.Selector) {
 
 func (s *stateScope) unknownSelector(sel *ast.Selector, family, key string, slash bool) {
 	span, name, hint := sel.Key.Span(), sel.Key.Text, selectorForms
-	known := []string{"name", "namespace", "owned", "labels", "fields"}
+	known := families
 	if slash {
-		known = []string{"labels", "fields"}
+		known = []string{"labels", "fields", "annotations"}
 		span.End = min(span.Start+len(family), span.End)
 		name = family
 	}
@@ -205,13 +215,14 @@ func (s *stateScope) unknownSelector(sel *ast.Selector, family, key string, slas
 // unique reports whether the selector is the first one with its key, and adds a diagnostic if it is
 // not.
 func (s *stateScope) unique(sel *ast.Selector) bool {
-	first, ok := s.seen[sel.Key.Text]
+	key := strings.TrimSpace(sel.Key.Text + " " + sel.Op.Text)
+	first, ok := s.seen[key]
 	if ok {
-		s.d.report(diag.DuplicateSelector, sel.Key, fmt.Sprintf("selector %s is given twice", sel.Key.Text), "",
+		s.d.report(diag.DuplicateSelector, sel.Key, fmt.Sprintf("selector %s is given twice", key), "remove one of them",
 			s.d.related(first, "first given here"))
 		return false
 	}
-	s.seen[sel.Key.Text] = sel
+	s.seen[key] = sel
 	return true
 }
 
@@ -281,23 +292,6 @@ func (s *stateScope) hasText(sel *ast.Selector, hint string, needed bool) bool {
 		return false
 	}
 	return true
-}
-
-func (s *stateScope) label(sel *ast.Selector, key string) {
-	span := ast.Range{Start: sel.Key.End - len(key), End: sel.Key.End}
-	if len(validation.IsQualifiedName(key)) > 0 {
-		s.d.report(diag.BadLabelKey, span, fmt.Sprintf("malformed label key %q", key),
-			"write NAME or DOMAIN/NAME with letters, digits, -, _ and ., at most 63 in NAME")
-	}
-	if !s.hasText(sel, fmt.Sprintf(`write %s=VALUE, or =%q for an empty label`, sel.Key.Text, ""), false) {
-		return
-	}
-	value, ok := s.value(sel.Value)
-	if ok && len(validation.IsValidLabelValue(sample(sel.Value))) > 0 {
-		s.d.report(diag.BadLabelValue, literalSpan(sel.Value), fmt.Sprintf("malformed label value %s", shown(sel.Value)),
-			"use at most 63 letters, digits, -, _ and ., with a letter or digit at both ends")
-	}
-	s.out.Labels = append(s.out.Labels, model.Selector{Key: key, Value: value, Pos: s.d.position(sel.Key)})
 }
 
 // objectName checks the literal parts of an object's name.

@@ -52,7 +52,9 @@ func ReadGrammar() (*Grammar, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the grammar: %w", err)
 	}
-	commentChar := func(r rune) bool { return r == '\t' || !unicode.IsControl(r) && r != '\uFEFF' }
+	commentChar := func(r rune) bool {
+		return r == '\t' || !unicode.IsControl(r) && r != '\uFEFF' && (r < '\u202A' || r > '\u202E') && (r < '\u2066' || r > '\u2069')
+	}
 	wordChar := func(r rune) bool {
 		return !unicode.IsSpace(r) && !unicode.IsControl(r) && !unicode.Is(unicode.Cf, r) && !strings.ContainsRune(`{}()[],="$`, r)
 	}

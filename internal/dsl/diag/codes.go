@@ -72,6 +72,7 @@ const (
 	BadFieldValue     Code = "CK0314"
 	Contradiction     Code = "CK0315"
 	UnsetField        Code = "CK0316"
+	BadOperator       Code = "CK0317"
 
 	NotTarget          Code = "CK0401"
 	UnknownTargetField Code = "CK0402"
@@ -95,6 +96,9 @@ const (
 	PackageErrors   Code = "CK0607"
 	VersionMismatch Code = "CK0608"
 	EmptyDocument   Code = "CK0609"
+
+	SingleObject   Code = "CK0701"
+	AnnotationCost Code = "CK0702"
 )
 
 // An Explanation explains a code, in the manual and in `ctrlkit check --explain`.
@@ -141,8 +145,11 @@ var explanations = sync.OnceValue(func() []Explanation {
 		code, severity, _ := strings.Cut(head, " ")
 		text, example, _ := strings.Cut(string(f.Data), "\n\n")
 		e := Explanation{Code: Code(code), Severity: Error, Title: title, Text: text, Example: Unquoted(example)}
-		if severity == Warning.String() {
+		switch severity {
+		case Warning.String():
 			e.Severity = Warning
+		case Note.String():
+			e.Severity = Note
 		}
 		all = append(all, e)
 	}

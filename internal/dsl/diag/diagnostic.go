@@ -19,14 +19,14 @@ const (
 	Error Severity = iota + 1
 	// Warning means that the document has a meaning, but probably not the intended one.
 	Warning
+	// Note means that nothing is wrong: it says what a document costs, or what its generated code
+	// takes.
+	Note
 )
 
-// String returns "error" or "warning".
+// String returns "error", "warning" or "note".
 func (s Severity) String() string {
-	if s == Warning {
-		return "warning"
-	}
-	return "error"
+	return map[Severity]string{Error: "error", Warning: "warning", Note: "note"}[s]
 }
 
 // A Diagnostic is one mistake in one place.
@@ -59,10 +59,10 @@ func (d Diagnostic) String() string {
 }
 
 func label(s Severity) string {
-	if s == Warning {
-		return "warning: "
+	if s == Error {
+		return ""
 	}
-	return ""
+	return s.String() + ": "
 }
 
 func position(p token.Position) string {
@@ -140,6 +140,11 @@ func (l List) Sort() List {
 
 // HasErrors reports whether a diagnostic of severity Error is in the list.
 func (l List) HasErrors() bool { return l.Count(Error) > 0 }
+
+// Problems returns the list without the notes.
+func (l List) Problems() List {
+	return slices.DeleteFunc(slices.Clone(l), func(d Diagnostic) bool { return d.Severity() == Note })
+}
 
 // Count returns the number of diagnostics of the severity.
 func (l List) Count(s Severity) int {

@@ -54,28 +54,25 @@ func (p Printer) Print(w io.Writer, list List) error {
 		p.printOne(out, &lines, d)
 	}
 	if rest := list[len(shown):]; len(rest) > 0 {
-		fmt.Fprintln(out, notShown(rest.Count(Error), rest.Count(Warning)))
+		fmt.Fprintln(out, notShown(rest))
 	}
 	return out.Flush()
 }
 
 // notShown returns a line with the number of diagnostics that are left out.
-func notShown(errors, warnings int) string {
+func notShown(list List) string {
 	var parts []string
-	for _, part := range []struct {
-		n    int
-		what string
-	}{{errors, "error"}, {warnings, "warning"}} {
-		switch part.n {
+	for _, what := range []Severity{Error, Warning, Note} {
+		switch n := list.Count(what); n {
 		case 0:
 		case 1:
-			parts = append(parts, "1 more "+part.what)
+			parts = append(parts, "1 more "+what.String())
 		default:
-			parts = append(parts, fmt.Sprintf("%d more %ss", part.n, part.what))
+			parts = append(parts, fmt.Sprintf("%d more %vs", n, what))
 		}
 	}
 	verb := "are"
-	if errors+warnings == 1 {
+	if len(list) == 1 {
 		verb = "is"
 	}
 	return fmt.Sprintf("and %s, which %s not shown", strings.Join(parts, " and "), verb)
@@ -83,8 +80,11 @@ func notShown(errors, warnings int) string {
 
 func (p Printer) printOne(w *bufio.Writer, lines *lineCache, d Diagnostic) {
 	ink := red
-	if d.Severity() == Warning {
+	switch d.Severity() {
+	case Warning:
 		ink = yellow
+	case Note:
+		ink = blue
 	}
 	fmt.Fprintf(w, "%s: %s%s [%s]\n", p.paint(bold, position(d.Start)), p.paint(ink, label(d.Severity())), brief(d.Message), d.Code)
 	p.snippet(w, lines, d.Start, d.End, ink, brief(d.Hint))

@@ -130,6 +130,9 @@ func (p *printer) node(n ast.Item) {
 			p.WriteByte('=')
 			p.value(n.Value)
 		}
+		if len(n.Set) > 0 {
+			p.set(n)
+		}
 		p.end(n.Trailing)
 	case *ast.Action:
 		p.action(n)
@@ -154,6 +157,17 @@ func (p *printer) block(b ast.Block) {
 	p.depth--
 	p.line("}")
 	p.end(b.Close)
+}
+
+func (p *printer) set(n *ast.Selector) {
+	p.WriteString(" " + n.Op.Text + " (")
+	for i, v := range n.Set {
+		if i > 0 {
+			p.WriteString(", ")
+		}
+		p.value(*v)
+	}
+	p.WriteByte(')')
 }
 
 func (p *printer) value(v ast.Value) {

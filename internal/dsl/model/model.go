@@ -65,7 +65,19 @@ type State struct {
 	Namespace Namespace
 	Labels    []Selector // in the order of the document
 	Fields    []Selector // in the order of the document; Key starts with a dot
-	Pos       token.Position
+	// Where and Annotations are what is required of labels beside Labels, and of annotations.
+	Where, Annotations []Requirement
+	Pos                token.Position
+}
+
+// A Requirement is a selector of a label or an annotation with an operator.
+type Requirement struct {
+	Key string
+	// Operator is that of a label selector: in, notin, =, !=, exists, or ! for a key that must not be
+	// there.
+	Operator string
+	Values   []Value
+	Pos      token.Position
 }
 
 // Ownership is the owner reference to the target that the objects of a state must have.

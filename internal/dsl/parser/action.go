@@ -73,7 +73,7 @@ func (a *argumentList) next() bool {
 		return a.argument(t)
 	case tokenComma:
 		if a.comma {
-			a.report(diag.Unexpected, t, "expected a state, found a comma", "")
+			a.report(diag.Unexpected, t, "expected a state, found a comma", "remove the comma")
 		}
 		a.parser.next()
 		a.comma = true
@@ -85,7 +85,7 @@ func (a *argumentList) next() bool {
 		a.unclosed()
 		return false
 	default:
-		a.report(diag.Unexpected, t, fmt.Sprintf("expected a state, found %s", t.describe()), "")
+		a.report(diag.Unexpected, t, fmt.Sprintf("expected a state, found %s", t.describe()), "an action has the names of states between its parentheses")
 		a.parser.next()
 		a.skipArgument()
 	}

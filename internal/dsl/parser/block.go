@@ -133,7 +133,7 @@ func (p *parser) block(b *ast.Block, form blockForm) {
 	if t.kind == tokenRightBrace && !p.belongsOutside(t, form) {
 		p.next()
 		b.End = t.End
-		b.Close = p.endOfLine(`after "}"`, "")
+		b.Close = p.endOfLine(`after "}"`, ownLine)
 		return
 	}
 	p.unbalanced = true
@@ -165,7 +165,8 @@ func (p *parser) leftBrace(b *ast.Block, form blockForm) bool {
 		return true
 	}
 	if t := p.tok(); t.kind != tokenNewline && t.kind != tokenComment && t.kind != tokenEOF && t.kind != tokenRightBrace {
-		p.report(diag.Unexpected, t, fmt.Sprintf(`expected "{" after %s, found %s`, form.what, t.describe()), "")
+		p.report(diag.Unexpected, t, fmt.Sprintf(`expected "{" after %s, found %s`, form.what, t.describe()),
+			fmt.Sprintf(`remove what is between %s and "{"`, form.what))
 		for t := p.tok().kind; t != tokenNewline && t != tokenEOF && t != tokenLeftBrace && t != tokenRightBrace; t = p.tok().kind {
 			p.next()
 		}

@@ -11,13 +11,15 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
 )
 
+const declHas = "a decl has state { ... } and action { ... }"
+
 var sections = []string{"action", "state"}
 
 // section reads `state { ... }` or `action { ... }`.
 func (p *parser) section(lead ast.Lead) ast.Item {
 	t := p.tok()
 	if t.kind != tokenWord {
-		p.report(diag.Unexpected, t, fmt.Sprintf("expected state or action, found %s", t.describe()), "")
+		p.report(diag.Unexpected, t, fmt.Sprintf("expected state or action, found %s", t.describe()), declHas)
 		p.skipStatement()
 		return nil
 	}
@@ -48,7 +50,7 @@ func (p *parser) section(lead ast.Lead) ast.Item {
 
 // strayInDecl reports what is in a decl but outside of its blocks.
 func (p *parser) strayInDecl(t token) ast.Item {
-	hint := "a decl has state { ... } and action { ... }"
+	hint := declHas
 	switch {
 	case p.startsState():
 		hint = "states belong in state { ... }"
@@ -115,7 +117,14 @@ func (p *parser) selector(lead ast.Lead) ast.Item {
 		return nil
 	}
 	hint := "put each selector on a line of its own"
-	if p.tok().kind == tokenEquals {
+	switch next := p.tok(); {
+	case next.kind == tokenWord && isSetOperator(next.text) && p.peek(1) == tokenLeftParen:
+		p.set(n)
+	case next.kind == tokenWord && isSetOperator(next.text):
+		hint = fmt.Sprintf("write %s %s (VALUE, VALUE)", key.Text, next.text)
+	case next.kind == tokenWord && next.text == "!" && p.peek(1) == tokenEquals:
+		hint = fmt.Sprintf("write %s!=VALUE", key.Text)
+	case next.kind == tokenEquals:
 		n.HasValue = true
 		n.End = p.next().End
 		if v := p.tok(); v.kind == tokenValue {
@@ -129,6 +138,31 @@ func (p *parser) selector(lead ast.Lead) ast.Item {
 	}
 	n.Trailing = p.endOfLine("after the selector", hint)
 	return n
+}
+
+// set reads `in (VALUE, ...)` or `notin (VALUE, ...)`.
+func (p *parser) set(n *ast.Selector) {
+	op := p.next()
+	n.Op = ast.Word{Text: op.text, Range: op.Range}
+	n.End = p.next().End
+	form := fmt.Sprintf("write %s %s (VALUE, VALUE)", n.Key.Text, op.text)
+	for more := true; more; {
+		v := p.tok()
+		if v.kind != tokenValue {
+			p.report(diag.Unexpected, p.here(), fmt.Sprintf("expected a value, found %s", v.describe()), form)
+			p.skipLine()
+			return
+		}
+		n.Set, n.End = append(n.Set, v.value), v.End
+		p.next()
+		more = p.got(tokenComma)
+	}
+	if t := p.tok(); p.got(tokenRightParen) {
+		n.End = t.End
+	} else {
+		p.report(diag.Unexpected, p.here(), fmt.Sprintf(`expected a comma or ")", found %s`, t.describe()), form)
+		p.skipLine()
+	}
 }
 
 // bracket reports a key with an index in it.

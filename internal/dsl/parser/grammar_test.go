@@ -63,7 +63,7 @@ func TestGrammarSentences(t *testing.T) {
 		to := min(len(src), from+rapid.IntRange(0, 3).Draw(t, "length"))
 		piece := rapid.SampledFrom([]string{
 			"", "\n", " ", "{", "}", "(", ")", "[]", "[", "]", ",", "=", `"`, "//", "${", "$", "\r", "#",
-			"\\", `\n`, `\ud800`, "a", "decl", "state", "é", "\u00a0", "\xff",
+			"\\", `\n`, `\ud800`, "a", "decl", "state", "é", "\u00a0", "\u202e", "\u2066", "\u206a", "\xff", " in (a", "!", " notin (",
 		}).Draw(t, "piece")
 		compare(t, g, src[:from]+piece+src[to:])
 	})

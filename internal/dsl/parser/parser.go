@@ -115,12 +115,15 @@ func (p *parser) parseFile() {
 	}
 }
 
+// ownLine is the hint for text after a statement or a block.
+const ownLine = "put it on a line of its own, or remove it"
+
 var statements = []string{"alias", "bind", "decl"}
 
 func (p *parser) statement(lead ast.Lead) ast.Item {
 	t := p.tok()
 	if t.kind != tokenWord {
-		p.report(diag.Unexpected, t, fmt.Sprintf("expected bind, alias or decl, found %s", t.describe()), "")
+		p.report(diag.Unexpected, t, fmt.Sprintf("expected bind, alias or decl, found %s", t.describe()), "a document has bind, alias and decl")
 		p.skipLine()
 		return nil
 	}
@@ -170,7 +173,7 @@ func (p *parser) bind(lead ast.Lead) ast.Item {
 		return nil
 	}
 	n.Range = ast.Range{Start: start, End: n.Package.End}
-	n.Trailing = p.endOfLine("after the package", "")
+	n.Trailing = p.endOfLine("after the package", ownLine)
 	return n
 }
 
@@ -182,7 +185,7 @@ func (p *parser) alias(lead ast.Lead) ast.Item {
 		return nil
 	}
 	n.Range = ast.Range{Start: start, End: n.Kind.End}
-	n.Trailing = p.endOfLine("after the kind", "")
+	n.Trailing = p.endOfLine("after the kind", ownLine)
 	return n
 }
 

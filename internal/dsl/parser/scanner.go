@@ -87,8 +87,8 @@ type scanner struct {
 	// lineStart is true until the first token of a line has been added.
 	lineStart bool
 	indent    int
-	// inParens is true between parentheses.
-	inParens bool
+	// inParens is true between the parentheses of an action, inSet between those of a selector.
+	inParens, inSet bool
 	// eolFrom and eol keep the last result of lineEnd, noBlockEnd that no "*/" follows. They keep
 	// the time linear for odd texts.
 	eolFrom, eol int
@@ -141,7 +141,7 @@ func (s *scanner) next() {
 	case strings.HasPrefix(s.src[start:], "//"):
 		s.comment()
 	case c == '#':
-		s.report(diag.BadComment, start, start+1, `comments begin with "//"`, "")
+		s.report(diag.BadComment, start, start+1, `comments begin with "//"`, `write "//" in its place`)
 		s.pos = s.lineEnd()
 	case strings.HasPrefix(s.src[start:], "/*"):
 		s.blockComment()
@@ -162,7 +162,11 @@ func (s *scanner) next() {
 func (s *scanner) afterPunctuation(c byte) {
 	switch c {
 	case '(':
-		s.inParens = true
+		if s.beginsSet() {
+			s.set()
+		} else {
+			s.inParens = true
+		}
 	case ')', '{', '}':
 		s.inParens = false
 	case '=':
@@ -209,7 +213,7 @@ func (s *scanner) comment() {
 
 func (s *scanner) blockComment() {
 	start, end := s.pos, -1
-	s.report(diag.BadComment, start, start+2, `comments begin with "//" on every line`, "")
+	s.report(diag.BadComment, start, start+2, `comments begin with "//" on every line`, `write "//" before the text of each line`)
 	if !s.noBlockEnd {
 		end = strings.Index(s.src[start+2:], "*/")
 	}
@@ -252,12 +256,20 @@ func (s *scanner) rune(place textPlace) (rune, bool) {
 	case unicode.IsControl(r):
 		s.report(diag.IllegalCharacter, start, s.pos, fmt.Sprintf("illegal control character U+%04X", r), "remove it")
 		return r, false
+	case isBidi(r):
+		s.report(diag.IllegalCharacter, start, s.pos, fmt.Sprintf("illegal character U+%04X, which changes the order in which text is shown", r),
+			fmt.Sprintf(`remove it, or write "\u%04x" in a quoted value`, r))
+		return r, false
 	case r == '\uFEFF' || place == wordText && (unicode.IsSpace(r) || unicode.Is(unicode.Cf, r)):
 		s.report(diag.IllegalCharacter, start, s.pos, fmt.Sprintf("illegal invisible character U+%04X", r), "replace it with a space, or remove it")
 		return r, false
 	}
 	return r, true
 }
+
+// isBidi reports whether a character embeds, overrides or isolates text in another direction: a
+// reader would see other text than the one that counts.
+func isBidi(r rune) bool { return '\u202A' <= r && r <= '\u202E' || '\u2066' <= r && r <= '\u2069' }
 
 // inWord reports whether the byte continues a word. Bytes that are not ASCII do, so that a name is
 // one mistake at most.

@@ -38,6 +38,38 @@ func (s *scanner) value() {
 	s.add(tokenValue, start, "").value = &v
 }
 
+// isSetOperator reports whether a set of values follows the word in a selector.
+func isSetOperator(word string) bool { return word == "in" || word == "notin" }
+
+// beginsSet reports whether the parenthesis that was read is that of a selector, as in `KEY in (`.
+func (s *scanner) beginsSet() bool {
+	n := len(s.tokens) - 3
+	return n >= 0 && !s.inParens && s.tokens[n].kind == tokenWord && s.tokens[n+1].kind == tokenWord && isSetOperator(s.tokens[n+1].text)
+}
+
+// set reads values with commas between them, up to the closing parenthesis on the same line.
+func (s *scanner) set() {
+	s.inSet = true
+	defer func() { s.inSet = false }()
+	for s.pos < len(s.src) {
+		start := s.pos
+		switch c := s.src[start]; c {
+		case ' ', '\t':
+			s.pos++
+		case ',', ')':
+			s.pos++
+			s.add(punctuation[c], start, "")
+			if c == ')' {
+				return
+			}
+		default:
+			if s.value(); s.pos == start {
+				return // something else
+			}
+		}
+	}
+}
+
 // afterQuote reports text right after the closing quote.
 func (s *scanner) afterQuote() {
 	start := s.pos
@@ -59,7 +91,7 @@ func (s *scanner) bare() []ast.Part {
 	for s.pos < len(s.src) {
 		c := s.src[s.pos]
 		switch {
-		case c <= ' ' && c != 0 && strings.IndexByte(" \t\r\n", c) >= 0, c == '}':
+		case c <= ' ' && c != 0 && strings.IndexByte(" \t\r\n", c) >= 0, c == '}', s.inSet && (c == ',' || c == ')'):
 			s.reportBare(start, bad)
 			v.flush()
 			return v.parts

@@ -160,7 +160,7 @@ func (c *cluster) shop(name string) *golden.Shop {
 }
 
 // object makes the object that a text describes: its kind, its name, after PLACE/ if it is in the
-// place, and further words. A word is a label, key=value, the type of a Secret, .type=value, the
+// place, and further words. A word is a label, key=value, an annotation, @key=value, the type of a Secret, .type=value, the
 // node of a Pod, .node=value, or one of
 //
 //	controlled    by the target
@@ -181,7 +181,7 @@ func (c *cluster) object(target client.Object, text string) client.Object {
 		obj.SetNamespace(place)
 		obj.SetName(name)
 	}
-	labels := map[string]string{}
+	labels, annotations := map[string]string{}, map[string]string{}
 	for _, word := range words[2:] {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
@@ -192,10 +192,15 @@ func (c *cluster) object(target client.Object, text string) client.Object {
 		case "controlled", "owned", "foreign":
 			own(obj, target, key)
 		default:
-			labels[key] = value
+			if note, ok := strings.CutPrefix(key, "@"); ok {
+				annotations[note] = value
+			} else {
+				labels[key] = value
+			}
 		}
 	}
 	obj.SetLabels(labels)
+	obj.SetAnnotations(annotations)
 	return obj
 }
 

@@ -120,6 +120,40 @@ var getterCases = []struct {
 		world: []string{"Shop no-pointers"}, want: []string{"shop"},
 	},
 
+	{
+		name: "list by operators of labels", state: "byOperators", want: []string{"a", "b"},
+		world: []string{
+			"ConfigMap a tier=gold", "ConfigMap b tier=silver shop=shop", "ConfigMap c tier=iron", "ConfigMap d", "ConfigMap e tier=gold shop=other",
+			"ConfigMap f tier=gold retired=", "ConfigMap PLACE/g tier=gold",
+		},
+	},
+	{
+		name: "list by operators of labels: impossible", state: "byOperators", change: func(s *golden.Shop) { s.Spec.Tier = "gold & silver" },
+		wantErr: "selecting by labels/tier in (gold & silver,silver): values[0]",
+	},
+	{
+		name: "list by a label that is there", state: "byLiterals", want: []string{"a", "b"},
+		world: []string{"ConfigMap a tier=iron shop=", "ConfigMap b tier=steel shop=x", "ConfigMap c tier=steel", "ConfigMap d shop=x"},
+	},
+	{
+		name: "list by annotations", state: "annotated", want: []string{"a"},
+		world: []string{
+			"ConfigMap a shop=shop @note=shop", "ConfigMap b shop=shop @note=other", "ConfigMap c shop=shop", "ConfigMap d @note=shop",
+			"ConfigMap e shop=shop @note=shop @hidden=",
+		},
+	},
+	{
+		name: "by name and an annotation", state: "namedAnnotated", world: []string{"Secret shop-noted @note=shop"}, want: []string{"shop-noted"},
+	},
+	{
+		name: "by name and more: another annotation", state: "namedAnnotated", world: []string{"Secret shop-noted @note=other tier=iron"},
+		wantErr: `label tier is "iron", want tier notin (iron), annotation note is "other", want note=shop`, wantAs: new(*state.MismatchError),
+	},
+	{
+		name: "by name and more: no annotation", state: "namedAnnotated", world: []string{"Secret shop-noted"},
+		wantErr: `annotation note is missing, want note=shop`, wantAs: new(*state.MismatchError),
+	},
+
 	{name: "after pointers", state: "pointers", world: []string{"ConfigMap far", "ConfigMap PLACE/far"}, want: []string{"PLACE/far"}},
 	{
 		name: "a nil pointer at the beginning", state: "pointers", change: func(s *golden.Shop) { s.Spec.Ref = nil },

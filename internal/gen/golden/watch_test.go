@@ -66,6 +66,7 @@ type manager struct {
 	setup     func(ctrl.Manager) *ctrl.Builder
 	newObject func() client.Object
 	newStates func(client.Reader, client.Object) any
+	options   ctrl.Options // the limits of its cache
 }
 
 var shops = manager{
@@ -92,6 +93,7 @@ func (c *cluster) watch(m manager, name string) *views {
 	c.t.Helper()
 	yes := true
 	mgr, err := ctrl.NewManager(c.config, ctrl.Options{
+		Cache:      m.options.Cache,
 		Scheme:     c.live.Scheme(),
 		Metrics:    server.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: &yes},
@@ -154,6 +156,22 @@ func TestWatch(t *testing.T) {
 			{"Secret shop-shared shop=other .type=example.com/g owned", "mismatch"},
 			{"Secret shop-shared shop=shop .type=example.com/g", "not owned"},
 		}},
+		{"operators of labels", "byOperators", [][2]string{
+			{"ConfigMap a tier=silver", "[a]"}, {"ConfigMap a tier=silver retired=", "[]"}, {"ConfigMap a tier=gold", "[a]"},
+			{"ConfigMap a tier=gold shop=other", "[]"}, {"ConfigMap b tier=gold shop=shop", "[b]"}, {"-ConfigMap b", "[]"},
+		}},
+		{"operators of labels without references", "byLiterals", [][2]string{
+			{"ConfigMap a tier=iron shop=x", "[a]"}, {"ConfigMap a tier=gold shop=x", "[]"}, {"ConfigMap b tier=steel shop=", "[b]"},
+			{"ConfigMap b tier=steel", "[]"},
+		}},
+		{"annotations", "annotated", [][2]string{
+			{"", "[]"}, {"ConfigMap a shop=shop @note=shop", "[a]"}, {"ConfigMap a shop=shop @note=shop @hidden=", "[]"},
+			{"ConfigMap a shop=shop @note=shop", "[a]"}, {"ConfigMap a shop=shop", "[]"},
+		}},
+		{"a single object with other annotations", "namedAnnotated", [][2]string{
+			{"Secret shop-noted @note=shop", "[shop-noted]"}, {"Secret shop-noted @note=x", "mismatch"},
+			{"Secret shop-noted @note=shop tier=iron", "mismatch"}, {"Secret shop-noted @note=shop tier=", "[shop-noted]"},
+		}},
 		{"another namespace", "pointers", [][2]string{{"", "[]"}, {"ConfigMap PLACE/far", "[PLACE/far]"}}},
 		{"the target's own kind", "siblings", [][2]string{
 			{"", "[]"}, {"Shop sibling group=g", "[sibling]"}, {"-Shop sibling", "[]"},
@@ -190,6 +208,7 @@ func (c *cluster) change(target client.Object, text string) {
 		err = c.live.Create(c.t.Context(), obj)
 	default:
 		existing.SetLabels(obj.GetLabels())
+		existing.SetAnnotations(obj.GetAnnotations())
 		existing.SetOwnerReferences(obj.GetOwnerReferences())
 		err = c.live.Update(c.t.Context(), existing)
 	}

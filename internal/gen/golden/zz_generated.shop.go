@@ -12,6 +12,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/state"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,6 +52,10 @@ type ShopsState struct {
 	pointers        state.Memo[*corev1.ConfigMap]
 	values          state.Memo[*corev1.ConfigMap]
 	byPointerField  state.Memo[[]Shop]
+	byOperators     state.Memo[[]corev1.ConfigMap]
+	byLiterals      state.Memo[[]corev1.ConfigMap]
+	annotated       state.Memo[[]corev1.ConfigMap]
+	namedAnnotated  state.Memo[*corev1.Secret]
 }
 
 // NewShopsState returns the states of target, which are read with reader.
@@ -575,6 +580,158 @@ func selectShopsByPointerField(target *Shop) (state.Selection, error) {
 	}, nil
 }
 
+// GetByOperators returns the state byOperators: every ConfigMap in the namespace of the Shop with
+//
+//	labels/tier in (${target.Spec.Tier}, silver)
+//	labels/shop!=other
+//	!labels/retired
+//
+// sorted by namespace and name.
+func (s *ShopsState) GetByOperators(ctx context.Context) ([]corev1.ConfigMap, error) {
+	byOperators, err := s.byOperators.Get(ctx, s.readByOperators)
+	return state.Copies(byOperators), err
+}
+
+func (s *ShopsState) readByOperators(ctx context.Context) ([]corev1.ConfigMap, error) {
+	selection, err := selectShopsByOperators(s.target)
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.ConfigMapList
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
+		return nil, err
+	}
+	return state.Sorted(list.Items), nil
+}
+
+// selectShopsByOperators returns what the state byOperators of target selects.
+func selectShopsByOperators(target *Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{
+		Namespace: namespace,
+		Where: []state.Requirement{
+			{Key: "tier", Operator: "in", Values: []string{string(target.Spec.Tier), "silver"}},
+			{Key: "shop", Operator: "!=", Values: []string{"other"}},
+			{Key: "retired", Operator: "!"},
+		},
+	}, nil
+}
+
+// GetByLiterals returns the state byLiterals: every ConfigMap in the namespace of the Shop with
+//
+//	labels/tier in (iron, steel)
+//	labels/shop
+//
+// sorted by namespace and name.
+func (s *ShopsState) GetByLiterals(ctx context.Context) ([]corev1.ConfigMap, error) {
+	byLiterals, err := s.byLiterals.Get(ctx, s.readByLiterals)
+	return state.Copies(byLiterals), err
+}
+
+func (s *ShopsState) readByLiterals(ctx context.Context) ([]corev1.ConfigMap, error) {
+	selection, err := selectShopsByLiterals(s.target)
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.ConfigMapList
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
+		return nil, err
+	}
+	return state.Sorted(list.Items), nil
+}
+
+// selectShopsByLiterals returns what the state byLiterals of target selects.
+func selectShopsByLiterals(target *Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{
+		Namespace: namespace,
+		Where: []state.Requirement{
+			{Key: "tier", Operator: "in", Values: []string{"iron", "steel"}},
+			{Key: "shop", Operator: "exists"},
+		},
+	}, nil
+}
+
+// GetAnnotated returns the state annotated: every ConfigMap in the namespace of the Shop with
+//
+//	labels/shop=${target.Name}
+//	annotations/note in ("any text", ${target.Name})
+//	!annotations/hidden
+//
+// sorted by namespace and name.
+func (s *ShopsState) GetAnnotated(ctx context.Context) ([]corev1.ConfigMap, error) {
+	annotated, err := s.annotated.Get(ctx, s.readAnnotated)
+	return state.Copies(annotated), err
+}
+
+func (s *ShopsState) readAnnotated(ctx context.Context) ([]corev1.ConfigMap, error) {
+	selection, err := selectShopsAnnotated(s.target)
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.ConfigMapList
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
+		return nil, err
+	}
+	return state.Sorted(state.Annotated(selection.Annotations, list.Items)), nil
+}
+
+// selectShopsAnnotated returns what the state annotated of target selects.
+func selectShopsAnnotated(target *Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{
+		Namespace: namespace,
+		Labels:    map[string]string{"shop": target.Name},
+		Annotations: []state.Requirement{
+			{Key: "note", Operator: "in", Values: []string{"any text", target.Name}},
+			{Key: "hidden", Operator: "!"},
+		},
+	}, nil
+}
+
+// GetNamedAnnotated returns the state namedAnnotated: the Secret in the namespace of the Shop with
+//
+//	name=${target.Name}-noted
+//	labels/tier notin (iron)
+//	annotations/note=${target.Name}
+//
+// or nil if there is none. One with the name that does not satisfy the other selectors is an error.
+func (s *ShopsState) GetNamedAnnotated(ctx context.Context) (*corev1.Secret, error) {
+	namedAnnotated, err := s.namedAnnotated.Get(ctx, s.readNamedAnnotated)
+	return state.Copy(namedAnnotated), err
+}
+
+func (s *ShopsState) readNamedAnnotated(ctx context.Context) (*corev1.Secret, error) {
+	selection, err := selectShopsNamedAnnotated(s.target)
+	if err != nil {
+		return nil, err
+	}
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
+}
+
+// selectShopsNamedAnnotated returns what the state namedAnnotated of target selects.
+func selectShopsNamedAnnotated(target *Shop) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{
+		Namespace:   namespace,
+		Name:        target.Name + "-noted",
+		Where:       []state.Requirement{{Key: "tier", Operator: "notin", Values: []string{"iron"}}},
+		Annotations: []state.Requirement{{Key: "note", Operator: "=", Values: []string{target.Name}}},
+	}, nil
+}
+
 // ShopsStateGetter is what Shops reads its states from:
 // a ShopsState, or in tests a ShopsFakeState.
 // Every call of a getter returns a new copy.
@@ -596,6 +753,10 @@ type ShopsStateGetter interface {
 	GetPointers(ctx context.Context) (*corev1.ConfigMap, error)
 	GetValues(ctx context.Context) (*corev1.ConfigMap, error)
 	GetByPointerField(ctx context.Context) ([]Shop, error)
+	GetByOperators(ctx context.Context) ([]corev1.ConfigMap, error)
+	GetByLiterals(ctx context.Context) ([]corev1.ConfigMap, error)
+	GetAnnotated(ctx context.Context) ([]corev1.ConfigMap, error)
+	GetNamedAnnotated(ctx context.Context) (*corev1.Secret, error)
 }
 
 var (
@@ -638,6 +799,14 @@ type ShopsFakeState struct {
 	ValuesErr          error
 	ByPointerField     []Shop
 	ByPointerFieldErr  error
+	ByOperators        []corev1.ConfigMap
+	ByOperatorsErr     error
+	ByLiterals         []corev1.ConfigMap
+	ByLiteralsErr      error
+	Annotated          []corev1.ConfigMap
+	AnnotatedErr       error
+	NamedAnnotated     *corev1.Secret
+	NamedAnnotatedErr  error
 }
 
 // Target returns the Shop that was set.
@@ -757,6 +926,38 @@ func (s *ShopsFakeState) GetByPointerField(context.Context) ([]Shop, error) {
 	return state.Copies(s.ByPointerField), nil
 }
 
+// GetByOperators returns a copy of ByOperators, or ByOperatorsErr if that is set.
+func (s *ShopsFakeState) GetByOperators(context.Context) ([]corev1.ConfigMap, error) {
+	if s.ByOperatorsErr != nil {
+		return nil, s.ByOperatorsErr
+	}
+	return state.Copies(s.ByOperators), nil
+}
+
+// GetByLiterals returns a copy of ByLiterals, or ByLiteralsErr if that is set.
+func (s *ShopsFakeState) GetByLiterals(context.Context) ([]corev1.ConfigMap, error) {
+	if s.ByLiteralsErr != nil {
+		return nil, s.ByLiteralsErr
+	}
+	return state.Copies(s.ByLiterals), nil
+}
+
+// GetAnnotated returns a copy of Annotated, or AnnotatedErr if that is set.
+func (s *ShopsFakeState) GetAnnotated(context.Context) ([]corev1.ConfigMap, error) {
+	if s.AnnotatedErr != nil {
+		return nil, s.AnnotatedErr
+	}
+	return state.Copies(s.Annotated), nil
+}
+
+// GetNamedAnnotated returns a copy of NamedAnnotated, or NamedAnnotatedErr if that is set.
+func (s *ShopsFakeState) GetNamedAnnotated(context.Context) (*corev1.Secret, error) {
+	if s.NamedAnnotatedErr != nil {
+		return nil, s.NamedAnnotatedErr
+	}
+	return state.Copy(s.NamedAnnotated), nil
+}
+
 // ShopsImpl has a method for each action. You implement it.
 //
 //   - A method gets the states that its action declares. They are copies, which it may change; a
@@ -768,13 +969,16 @@ func (s *ShopsFakeState) GetByPointerField(context.Context) ([]Shop, error) {
 type ShopsImpl interface {
 	One(ctx context.Context, logger logr.Logger, password *corev1.Secret, shared *corev1.Secret, byLabel *corev1.Secret, byField *corev1.Secret, pointers *corev1.ConfigMap, values *corev1.ConfigMap) (ctrl.Result, error)
 
+	Select(ctx context.Context, logger logr.Logger, byOperators []corev1.ConfigMap, byLiterals []corev1.ConfigMap, annotated []corev1.ConfigMap, namedAnnotated *corev1.Secret) (ctrl.Result, error)
+
 	Many(ctx context.Context, logger logr.Logger, labelled []corev1.ConfigMap, controlled []corev1.ConfigMap, ownedByAny []corev1.ConfigMap, namedOwned []corev1.ConfigMap, namedEverywhere []corev1.ConfigMap, pods []corev1.Pod, siblings []Shop, byPointerField []Shop) (ctrl.Result, error)
 }
 
 // The names of the actions of Shops, as hooks and errors use them.
 const (
-	ShopsActionOne  = "One"
-	ShopsActionMany = "Many"
+	ShopsActionOne    = "One"
+	ShopsActionSelect = "Select"
+	ShopsActionMany   = "Many"
 )
 
 // Shops has a state for each way in which generated code selects and reads.
@@ -843,6 +1047,32 @@ func (m *Shops) One() ctrlkit.Action {
 		}
 
 		return m.impl.One(ctx, logger, password, shared, byLabel, byField, pointers, values)
+	}, m.opts...)
+}
+
+// Select returns the action of that name.
+func (m *Shops) Select() ctrlkit.Action {
+	return ctrlkit.NewAction(ShopsActionSelect, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", ShopsActionSelect)
+
+		byOperators, err := m.state.GetByOperators(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state byOperators: %w", err))
+		}
+		byLiterals, err := m.state.GetByLiterals(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state byLiterals: %w", err))
+		}
+		annotated, err := m.state.GetAnnotated(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state annotated: %w", err))
+		}
+		namedAnnotated, err := m.state.GetNamedAnnotated(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state namedAnnotated: %w", err))
+		}
+
+		return m.impl.Select(ctx, logger, byOperators, byLiterals, annotated, namedAnnotated)
 	}, m.opts...)
 }
 
@@ -989,6 +1219,18 @@ var shopsByValues = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.N
 // shopsByByPointerField finds the Shop objects whose state byPointerField an object belongs to.
 var shopsByByPointerField = state.TargetIndex("ctrlkit:shop.example.com/v1/Shop namespace=${target.Namespace} fields/ctrlkit:.spec.ref.name=${target.Name} fields/ctrlkit:.spec.tierRef=${target.Spec.Tier}", selectShopsByPointerField)
 
+// shopsByByOperators finds the Shop objects whose state byOperators an object belongs to.
+var shopsByByOperators = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} !labels/retired labels/shop!=other labels/tier in (${target.Spec.Tier}, silver)", selectShopsByOperators)
+
+// shopsByByLiterals finds the Shop objects whose state byLiterals an object belongs to.
+var shopsByByLiterals = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} labels/shop labels/tier in (iron, steel)", selectShopsByLiterals)
+
+// shopsByAnnotated finds the Shop objects whose state annotated an object belongs to.
+var shopsByAnnotated = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} labels/shop=${target.Name} !annotations/hidden annotations/note in (\"any text\", ${target.Name})", selectShopsAnnotated)
+
+// shopsByNamedAnnotated finds the Shop objects whose state namedAnnotated an object belongs to.
+var shopsByNamedAnnotated = state.NameIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=${target.Name}-noted", selectShopsNamedAnnotated)
+
 // IndexShops registers the indexes of the cache that Shops
 // and its watches need. Call it before the cache is started, with the FieldIndexer of the
 // ctrl.Manager. It keeps indexes that are registered already.
@@ -1013,6 +1255,10 @@ func IndexShops(ctx context.Context, indexer client.FieldIndexer) error {
 		shopsByPointers.Register(ctx, indexer, &Shop{}),
 		shopsByValues.Register(ctx, indexer, &Shop{}),
 		shopsByByPointerField.Register(ctx, indexer, &Shop{}),
+		shopsByByOperators.Register(ctx, indexer, &Shop{}),
+		shopsByByLiterals.Register(ctx, indexer, &Shop{}),
+		shopsByAnnotated.Register(ctx, indexer, &Shop{}),
+		shopsByNamedAnnotated.Register(ctx, indexer, &Shop{}),
 	)
 }
 
@@ -1104,6 +1350,33 @@ func WatchShops(b *builder.Builder, reader client.Reader, opts ...builder.ForOpt
 					shopsShopBySpecRefName.Name: shopsShopBySpecRefName.Value(obj),
 				},
 			}
+		})).
+		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &ShopList{}, shopsByByOperators, func(obj *corev1.ConfigMap) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace()}
+		}, state.Selection{
+			Where: []state.Requirement{
+				{Key: "shop", Operator: "!=", Values: []string{"other"}},
+				{Key: "retired", Operator: "!"},
+			},
+		})).
+		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &ShopList{}, shopsByByLiterals, func(obj *corev1.ConfigMap) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace()}
+		}, state.Selection{
+			Where: []state.Requirement{
+				{Key: "tier", Operator: "in", Values: []string{"iron", "steel"}},
+				{Key: "shop", Operator: "exists"},
+			},
+		})).
+		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &ShopList{}, shopsByAnnotated, func(obj *corev1.ConfigMap) state.Selection {
+			return state.Selection{
+				Namespace: obj.GetNamespace(),
+				Labels:    map[string]string{"shop": obj.GetLabels()["shop"]},
+			}
+		}, state.Selection{
+			Annotations: []state.Requirement{{Key: "hidden", Operator: "!"}},
+		})).
+		Watches(&corev1.Secret{}, state.Enqueue(reader, &ShopList{}, shopsByNamedAnnotated, func(obj *corev1.Secret) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 		}))
 }
 
@@ -1398,5 +1671,243 @@ func WatchRegions(b *builder.Builder, reader client.Reader, opts ...builder.ForO
 			return state.Selection{
 				Fields: map[string]string{regionsRegionBySpecGroup.Name: regionsRegionBySpecGroup.Value(obj)},
 			}
+		}))
+}
+
+// What Fixed reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups=shop.example.com,resources=shops,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;list;watch,resourceNames=builder
+// +kubebuilder:rbac:groups=scheduling.k8s.io,resources=priorityclasses,verbs=get;list;watch,resourceNames=system-node-critical
+
+// FixedState reads the states of Fixed,
+// each of them once, at the first call of its getter.
+//
+// It belongs to one reconcile of one Shop. Several actions may call its methods concurrently.
+//
+// +kubebuilder:object:generate=false
+type FixedState struct {
+	client.Reader
+	target *Shop
+
+	account state.Memo[*corev1.ServiceAccount]
+	class   state.Memo[*schedulingv1.PriorityClass]
+}
+
+// NewFixedState returns the states of target, which are read with reader.
+func NewFixedState(reader client.Reader, target *Shop) *FixedState {
+	return &FixedState{Reader: reader, target: target}
+}
+
+// Target returns the Shop that is reconciled.
+func (s *FixedState) Target() *Shop {
+	return s.target
+}
+
+// GetAccount returns the state account: the ServiceAccount in the namespace default with
+//
+//	name=builder
+//
+// or nil if there is none.
+func (s *FixedState) GetAccount(ctx context.Context) (*corev1.ServiceAccount, error) {
+	account, err := s.account.Get(ctx, s.readAccount)
+	return state.Copy(account), err
+}
+
+func (s *FixedState) readAccount(ctx context.Context) (*corev1.ServiceAccount, error) {
+	selection, err := selectFixedAccount(s.target)
+	if err != nil {
+		return nil, err
+	}
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ServiceAccount{})
+}
+
+// selectFixedAccount returns what the state account of target selects.
+func selectFixedAccount(target *Shop) (state.Selection, error) {
+	return state.Selection{Namespace: "default", Name: "builder"}, nil
+}
+
+// GetClass returns the state class: the PriorityClass with
+//
+//	name=system-node-critical
+//
+// or nil if there is none.
+func (s *FixedState) GetClass(ctx context.Context) (*schedulingv1.PriorityClass, error) {
+	class, err := s.class.Get(ctx, s.readClass)
+	return state.Copy(class), err
+}
+
+func (s *FixedState) readClass(ctx context.Context) (*schedulingv1.PriorityClass, error) {
+	selection, err := selectFixedClass(s.target)
+	if err != nil {
+		return nil, err
+	}
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &schedulingv1.PriorityClass{})
+}
+
+// selectFixedClass returns what the state class of target selects.
+func selectFixedClass(target *Shop) (state.Selection, error) {
+	return state.Selection{Name: "system-node-critical"}, nil
+}
+
+// FixedStateGetter is what Fixed reads its states from:
+// a FixedState, or in tests a FixedFakeState.
+// Every call of a getter returns a new copy.
+//
+// +kubebuilder:object:generate=false
+type FixedStateGetter interface {
+	Target() *Shop
+	GetAccount(ctx context.Context) (*corev1.ServiceAccount, error)
+	GetClass(ctx context.Context) (*schedulingv1.PriorityClass, error)
+}
+
+var (
+	_ FixedStateGetter = (*FixedState)(nil)
+	_ FixedStateGetter = (*FixedFakeState)(nil)
+)
+
+// FixedFakeState is a test double of FixedState:
+// its getters return what the test sets. It does not check whether the selectors can select that.
+//
+// +kubebuilder:object:generate=false
+type FixedFakeState struct {
+	Object *Shop
+
+	Account    *corev1.ServiceAccount
+	AccountErr error
+	Class      *schedulingv1.PriorityClass
+	ClassErr   error
+}
+
+// Target returns the Shop that was set.
+func (s *FixedFakeState) Target() *Shop {
+	return s.Object
+}
+
+// GetAccount returns a copy of Account, or AccountErr if that is set.
+func (s *FixedFakeState) GetAccount(context.Context) (*corev1.ServiceAccount, error) {
+	if s.AccountErr != nil {
+		return nil, s.AccountErr
+	}
+	return state.Copy(s.Account), nil
+}
+
+// GetClass returns a copy of Class, or ClassErr if that is set.
+func (s *FixedFakeState) GetClass(context.Context) (*schedulingv1.PriorityClass, error) {
+	if s.ClassErr != nil {
+		return nil, s.ClassErr
+	}
+	return state.Copy(s.Class), nil
+}
+
+// FixedImpl has a method for each action. You implement it.
+//
+//   - A method gets the states that its action declares. They are copies, which it may change; a
+//     single object is nil if there is none.
+//   - Several methods may be called concurrently. Each must be idempotent.
+//   - The result decides how the workflow continues: see ctrlkit.Action.
+//
+// +kubebuilder:object:generate=false
+type FixedImpl interface {
+	Look(ctx context.Context, logger logr.Logger, account *corev1.ServiceAccount, class *schedulingv1.PriorityClass) (ctrl.Result, error)
+}
+
+// The names of the actions of Fixed, as hooks and errors use them.
+const (
+	FixedActionLook = "Look"
+)
+
+// Fixed reads single objects, of kinds of which nothing else is read.
+//
+// +kubebuilder:object:generate=false
+type Fixed struct {
+	state  FixedStateGetter
+	impl   FixedImpl
+	logger logr.Logger
+	opts   []ctrlkit.ActionOption
+}
+
+// NewFixed returns the manager of one reconcile.
+// The options are applied to each action that it makes.
+func NewFixed(
+	getter FixedStateGetter, impl FixedImpl, logger logr.Logger, opts ...ctrlkit.ActionOption,
+) *Fixed {
+	return &Fixed{
+		state:  getter,
+		impl:   impl,
+		logger: logger,
+		opts: append([]ctrlkit.ActionOption{
+			ctrlkit.WithObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger), ctrlkit.WithImpl(impl, logger),
+		}, opts...),
+	}
+}
+
+// NewAction returns an action beside the declared ones: run gets a logger with its description, and the options of
+// the manager are applied to it.
+func (m *Fixed) NewAction(
+	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
+) ctrlkit.Action {
+	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
+		return run(ctx, m.logger.WithValues("action", description))
+	}, m.opts...)
+}
+
+// Look returns the action of that name.
+func (m *Fixed) Look() ctrlkit.Action {
+	return ctrlkit.NewAction(FixedActionLook, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", FixedActionLook)
+
+		account, err := m.state.GetAccount(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state account: %w", err))
+		}
+		class, err := m.state.GetClass(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state class: %w", err))
+		}
+
+		return m.impl.Look(ctx, logger, account, class)
+	}, m.opts...)
+}
+
+// fixedByAccount finds the Shop objects whose state account an object belongs to.
+var fixedByAccount = state.NameIndex("ctrlkit:v1/ServiceAccount namespace=default name=builder", selectFixedAccount)
+
+// fixedByClass finds the Shop objects whose state class an object belongs to.
+var fixedByClass = state.NameIndex("ctrlkit:scheduling.k8s.io/v1/PriorityClass name=system-node-critical", selectFixedClass)
+
+// IndexFixed registers the indexes of the cache that Fixed
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the
+// ctrl.Manager. It keeps indexes that are registered already.
+func IndexFixed(ctx context.Context, indexer client.FieldIndexer) error {
+	return errors.Join(
+		fixedByAccount.Register(ctx, indexer, &Shop{}),
+		fixedByClass.Register(ctx, indexer, &Shop{}),
+	)
+}
+
+// CacheFixed limits the cache of the ctrl.Manager to the single objects that Fixed names.
+// The rules above allow no more of these kinds, so call it with the options before ctrl.NewManager.
+// Everything else in the process that reads these kinds from the cache sees these objects alone:
+// see state.CacheOnly.
+func CacheFixed(options *ctrl.Options) error {
+	return errors.Join(
+		state.CacheOnly(options, &corev1.ServiceAccount{}, state.Selection{Namespace: "default", Name: "builder"}),
+		state.CacheOnly(options, &schedulingv1.PriorityClass{}, state.Selection{Name: "system-node-critical"}),
+	)
+}
+
+// WatchFixed makes b reconcile a Shop when it changes, and when
+// an object changes that is in one of its states before or after the change.
+// The reader must read from the cache. The options are those of For, such as
+// builder.WithPredicates for the events of the Shop.
+func WatchFixed(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
+	return b.
+		For(&Shop{}, opts...).
+		Watches(&corev1.ServiceAccount{}, state.Enqueue(reader, &ShopList{}, fixedByAccount, func(obj *corev1.ServiceAccount) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+		})).
+		Watches(&schedulingv1.PriorityClass{}, state.Enqueue(reader, &ShopList{}, fixedByClass, func(obj *schedulingv1.PriorityClass) state.Selection {
+			return state.Selection{Name: obj.GetName()}
 		}))
 }

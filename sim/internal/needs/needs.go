@@ -188,7 +188,7 @@ func (l *Log) Needs(resourceFor func(schema.GroupVersionKind) (gvr schema.GroupV
 			switch {
 			case len(found.By) > 0: // its code is known
 			case verb == "list" || verb == "watch":
-				found.By = []string{"the cache"}
+				found.By = []string{permission.ByCache}
 			case of.resource == "events":
 				found.By = []string{"the event recorder"} // it has a goroutine of its own
 			}

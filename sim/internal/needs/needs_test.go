@@ -67,6 +67,7 @@ func TestRequests(t *testing.T) {
 	send(t, l, "GET", "/apis/apps/v1/namespaces/default/deployments/x")
 	send(t, l, "GET", "/apis/apps/v1/deployments?watch=true")
 	send(t, l, "PATCH", "/apis/apps/v1/namespaces/default/deployments/x/status")
+	send(t, l, "GET", "/api/v1/namespaces/default/secrets?watch=true&fieldSelector=metadata.name%3Ds")
 	send(t, l, "POST", "/api/v1/namespaces/default/configmaps")
 	send(t, l, "GET", "/metrics")
 	for _, path := range []string{"/api", "/apis/apps/v1", "/openapi/v3", "/version", "/livez"} { // everyone may
@@ -74,7 +75,7 @@ func TestRequests(t *testing.T) {
 	}
 	send(t, l, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
 	want := []string{
-		"get /metrics /", "create configmaps default/", "get deployments.apps default/x", "watch deployments.apps /", "patch deployments.apps/status default/x",
+		"get /metrics /", "create configmaps default/", "watch secrets default/s", "get deployments.apps default/x", "watch deployments.apps /", "patch deployments.apps/status default/x",
 	}
 	if diff := cmp.Diff(want, texts(l)); diff != "" {
 		t.Error(diff)
