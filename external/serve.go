@@ -6,6 +6,7 @@ package external
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -68,7 +69,16 @@ func ServeAudits(mgr manager.Manager, systems func(ctx context.Context) ([]Syste
 const auditsTake = time.Minute
 
 func auditHandler(scheme *runtime.Scheme, systems func(ctx context.Context) ([]SystemAudit, error)) http.Handler {
-	running := make(chan struct{}, 1) // audits are expensive, and a user may ask twice
+	return oneAtATime(func(ctx context.Context, _ *http.Request) (any, error) { return runAudits(ctx, scheme, systems) })
+}
+
+// errQuestion says that the question is wrong.
+var errQuestion = errors.New("wrong question")
+
+// oneAtATime returns a handler that answers one question after the other, with JSON: audits are
+// expensive, and a user may ask twice.
+func oneAtATime(answer func(ctx context.Context, r *http.Request) (any, error)) http.Handler {
+	running := make(chan struct{}, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
 			w.Header().Set("Allow", http.MethodGet)
@@ -84,9 +94,13 @@ func auditHandler(scheme *runtime.Scheme, systems func(ctx context.Context) ([]S
 			http.Error(w, "another audit is running", http.StatusServiceUnavailable)
 			return
 		}
-		report, err := runAudits(ctx, scheme, systems)
+		report, err := answer(ctx, r)
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
+			code := http.StatusInternalServerError
+			if errors.Is(err, errQuestion) {
+				code = http.StatusBadRequest
+			}
+			http.Error(w, err.Error(), code)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/ctrlkit/ctrlkit/external"
@@ -25,9 +26,12 @@ import (
 // servingManager is as much of a manager as is needed to serve.
 type servingManager struct {
 	manager.Manager
+	client  client.Client
 	path    string
 	handler http.Handler
 }
+
+func (m *servingManager) GetClient() client.Client { return m.client }
 
 func (*servingManager) GetScheme() *runtime.Scheme { return siloScheme }
 

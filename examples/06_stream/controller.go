@@ -85,5 +85,8 @@ func addControllers(mgr ctrl.Manager, s settings, observers ...journal.Observer)
 	if err := external.ServeAudits(mgr, servers.audits(mgr.GetClient(), mgr.GetAPIReader())); err != nil { // for ctrlkit orphans
 		return err
 	}
+	if err := external.ServeImports(mgr, servers.imports(mgr.GetClient(), mgr.GetAPIReader())); err != nil { // for ctrlkit import
+		return err
+	}
 	return consumerEngine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Consumer{}))
 }
