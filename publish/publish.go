@@ -277,6 +277,9 @@ func recall[T client.Object](ctx context.Context, req *step.Request[T], targets 
 				keepers = append(keepers, &list.Items[i])
 			}
 		}
+		slices.SortStableFunc(keepers, func(a, b client.Object) int { // the last name has what is newest
+			return b.GetCreationTimestamp().Compare(a.GetCreationTimestamp().Time)
+		})
 	}
 	for _, keeper := range keepers {
 		keys := keeper.GetAnnotations()[OnceAnnotation]
