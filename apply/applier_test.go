@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -82,17 +83,22 @@ var errCrashed = errors.New("the process has ended")
 
 // A process counts the writes of a client, and ends at one of them.
 type process struct {
-	writes, crashAt int // 0: never
-	after           bool
+	crashAt int // 0: never
+	after   bool
+	mu      sync.Mutex // guards writes
+	writes  int
 }
 
 func (p *process) of(c client.WithWatch) client.Client {
 	write := func(do func() error) error {
+		p.mu.Lock()
 		p.writes++
+		n := p.writes
+		p.mu.Unlock()
 		switch {
-		case p.crashAt == 0 || p.writes < p.crashAt:
+		case p.crashAt == 0 || n < p.crashAt:
 			return do()
-		case p.writes == p.crashAt && p.after:
+		case n == p.crashAt && p.after:
 			_ = do() // what has become of it is not known
 		}
 		return errCrashed

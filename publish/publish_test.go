@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
@@ -48,7 +49,7 @@ type world struct {
 	targets []publish.Target
 	details publish.Details
 	engine  *step.Engine[*Database]
-	writes  int
+	writes  atomic.Int32
 	log     bytes.Buffer
 }
 
@@ -87,11 +88,11 @@ func (w *world) restart() {
 	p := publish.New("Connection", w.options)
 	counting := interceptor.NewClient(w.client, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			w.writes++
+			w.writes.Add(1)
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-			w.writes++
+			w.writes.Add(1)
 			return c.Delete(ctx, obj, opts...)
 		},
 	})
@@ -180,12 +181,12 @@ func TestTargets(t *testing.T) {
 		publish.Target{ConfigMap: "address", Keys: map[string]string{"address": "{{.host}}:5432"}})
 	all := []string{"Secret default/all: host=h password=p4ss user=u", "Secret default/dsn: dsn=db://u:p4ss@h", "ConfigMap default/address: address=h:5432"}
 	w.expect("the first time", w.publish(values, nil), all...)
-	w.writes = 0
+	w.writes.Store(0)
 	w.expect("again", w.publish(values, nil), all...)
 	w.restart()
 	w.expect("after a restart", w.publish(values, nil), all...)
-	if w.writes != 0 {
-		t.Errorf("%d writes without a change", w.writes)
+	if n := w.writes.Load(); n != 0 {
+		t.Errorf("%d writes without a change", n)
 	}
 	w.expect("nothing is known", w.publish(nil, nil), all...)
 	w.expect("rotated", w.publish(map[string]string{"host": "h", "user": "u", "password": "n3w"}, nil),
