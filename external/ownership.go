@@ -93,8 +93,8 @@ func (s ownership[T]) claim(ctx context.Context, known bool) error {
 	case standing == ours:
 		if !known {
 			annotate(obj, IDAnnotation, s.id)
-		} else if !s.options.Identity.class.chosen() && s.record.step == begun {
-			s.setCreated() // a person has found what a process had begun to create
+		} else if !s.options.Identity.class.chosen() && (s.record.step == begun || s.record.step == "") {
+			s.setCreated() // a person has found what a process had begun to create, or whose annotations were removed
 		}
 		s.noteMark()
 		return nil
