@@ -214,7 +214,9 @@ func withTexts(event Event, f func(string) string) Event {
 	case Called:
 		e.Step, e.What, e.Err = f(e.Step), f(e.What), errorWithTexts(e.Err, f)
 		return e
-	case interface{ withTexts(f func(string) string) Event }: // Changed, Kept
+	case interface {
+		withTexts(f func(string) string) Event
+	}: // Changed, Kept
 		return e.withTexts(f)
 	case Gated:
 		e.Reason, e.Message = f(e.Reason), f(e.Message)

@@ -114,9 +114,9 @@ var writeEffects = map[fault.Kind]writeEffect{
 		in.startInPast(f.Of, f.By)
 		return crashed(w.Process)
 	}},
-	fault.LoseWriteAnswer:  {after: func(_ *Injector, f fault.Fault, w *Write) *Answer { return lostAnswer(f.How, w.Request) }},
-	fault.Recreate:         {actor: "user", after: toObject((*actor.Actors).Recreate)},
-	fault.DeleteAndCreate:  {actor: "user", after: toObject((*actor.Actors).DeleteAndCreate)},
+	fault.LoseWriteAnswer: {after: func(_ *Injector, f fault.Fault, w *Write) *Answer { return lostAnswer(f.How, w.Request) }},
+	fault.Recreate:        {actor: "user", after: toObject((*actor.Actors).Recreate)},
+	fault.DeleteAndCreate: {actor: "user", after: toObject((*actor.Actors).DeleteAndCreate)},
 	fault.Vanish: {
 		actor:   "user",
 		prepare: func(in *Injector, w *Write) { w.addsFinalizer = addsFinalizer(in.Cluster, w.Request) },
