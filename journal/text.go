@@ -170,6 +170,11 @@ func withoutErrors(event Event) Event {
 	}
 }
 
+// manyTexts are events that replace their texts themselves: Changed and Kept.
+type manyTexts interface {
+	withTexts(f func(string) string) Event
+}
+
 // withTexts returns the event with each text that may differ between reconciles replaced by f of
 // it.
 func withTexts(event Event, f func(string) string) Event {
@@ -214,9 +219,7 @@ func withTexts(event Event, f func(string) string) Event {
 	case Called:
 		e.Step, e.What, e.Err = f(e.Step), f(e.What), errorWithTexts(e.Err, f)
 		return e
-	case interface {
-		withTexts(f func(string) string) Event
-	}: // Changed, Kept
+	case manyTexts:
 		return e.withTexts(f)
 	case Gated:
 		e.Reason, e.Message = f(e.Reason), f(e.Message)
