@@ -336,7 +336,19 @@ func TestChildrenIn(t *testing.T) {
 		})), c.shop("one")
 	}
 	o, shop := source(2)
+	planned := func(want string) {
+		t.Helper()
+		req, err := o.engine.RequestFor(o.ctx, client.ObjectKeyFromObject(shop))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan, err := apply.PlanFor(o.ctx, req, o.step); err != nil || strings.TrimSpace(plan.String()) != want {
+			t.Errorf("planned: %v, error %v", plan, err)
+		}
+	}
+	planned("create   ConfigMap default/one")
 	o.mustSettle(shop)
+	planned("1 unchanged")
 	if got := target.released(); got != "default/one default/shop-one" {
 		t.Errorf("in the other cluster: %s", got)
 	}

@@ -30,7 +30,7 @@ type Place struct {
 // ChildrenIn returns a step like that of [Children], for objects in another cluster, and for kinds
 // that are known at run time only: an [Applier] keeps the set, under a name that differs for each
 // object. The record of the set has the UID of the object, so that objects of two clusters which
-// choose one name do not share a set.
+// choose one name do not share a set. A place that changes leaves the set where it was.
 //
 // When the object is deleted, the step deletes its set. As long as the other cluster does not
 // answer, the object stays; the error says so. Place is also called then: it must not depend on
@@ -81,6 +81,23 @@ func (e *elsewhere[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Resul
 		return ctrlkit.PollFor(status.Lacks, min(every, goneEvery))
 	}
 	return ctrlkit.ContinueAndRequeueAfter(every)
+}
+
+// plan is for [PlanFor].
+func (e *elsewhere[T]) plan(ctx context.Context, req *step.Request[T]) (*Plan, error) {
+	place, by, err := e.at(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	var set Set
+	if err := e.want(ctx, req, &set); err != nil {
+		return nil, err
+	}
+	k, err := place.Applier.keeper(ctx, place.Name, by, false)
+	if err != nil {
+		return nil, err
+	}
+	return planOf(ctx, k, &set)
 }
 
 // Cleanup implements [step.Cleaner].

@@ -6,6 +6,7 @@ package external
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -69,7 +70,7 @@ func Audit[T client.Object](ctx context.Context, system Lister, objects func(ctx
 	}
 	for _, r := range before {
 		owner, ok := owners[r.Owner]
-		if r.Owner == "" || !listed[r.ID] || ok && (IDOf(owner) == r.ID || IDOf(owner) == "") {
+		if r.Owner == "" || !listed[r.ID] || slices.Contains(found.Orphans, r) || ok && (IDOf(owner) == r.ID || IDOf(owner) == "") {
 			continue
 		}
 		found.Orphans = append(found.Orphans, r)

@@ -48,6 +48,7 @@ func TestAudit(t *testing.T) {
 		"the owner is gone":              {before: []external.Resource{{"1", "u"}}, orphans: []string{"1"}},
 		"another object of the name":     {before: []external.Resource{{"1", "u"}}, objects: []*Depot{object("v", "")}, orphans: []string{"1"}},
 		"a duplicate":                    {before: []external.Resource{{"1", "u"}, {"2", "u"}}, objects: []*Depot{object("u", "1")}, orphans: []string{"2"}},
+		"listed twice":                   {before: []external.Resource{{"1", "u"}, {"1", "u"}}, orphans: []string{"1"}},
 		"of another operator":            {before: []external.Resource{{"1", ""}}},
 		"adopted, without an owner":      {before: []external.Resource{{"1", ""}}, objects: []*Depot{object("u", "1")}},
 		"just created, not recorded yet": {before: []external.Resource{{"1", "u"}}, objects: []*Depot{object("u", "")}},

@@ -8,10 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path"
+	"regexp"
 	"slices"
 	"strings"
 
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,14 +26,16 @@ import (
 type Importer[T client.Object] interface {
 	Lister
 	// Import returns an object with a name, and a spec with which the resource is as it should be:
-	// what Observe then reports is UpToDate. [Describe] helps. Labels may be made of tags of the
-	// resource. It changes nothing outside, and returns an error that wraps [ErrAbsent] if the resource is
-	// gone.
+	// what Observe then reports is UpToDate, but for the owner. [Describe] helps, and its errors are to be
+	// returned. Labels may be made of tags of the resource. It changes nothing outside.
 	Import(ctx context.Context, r Resource) (T, error)
 }
 
-// ErrAbsent says that a resource is gone which was listed before.
-var ErrAbsent = errors.New("the resource does not exist")
+// Errors of [Describe]. What an Importer returns them for is left out.
+var (
+	ErrAbsent = errors.New("the resource does not exist") // it was listed before
+	ErrOwned  = errors.New("the resource has an owner")   // which the list did not have
+)
 
 // Describe observes a resource, and sets the fields of the spec of obj that are not set, if the
 // client is a [LateInitializer].
@@ -41,8 +44,11 @@ func Describe[T client.Object](ctx context.Context, c Client[T], obj T, id strin
 	if err != nil {
 		return err
 	}
-	if seen.State == Absent {
+	switch {
+	case seen.State == Absent:
 		return ErrAbsent
+	case seen.Owner != "":
+		return ErrOwned
 	}
 	if late, ok := c.(LateInitializer[T]); ok {
 		late.LateInitialize(obj)
@@ -82,14 +88,19 @@ func Import[T client.Object](ctx context.Context, system Importer[T], objects fu
 		taken[r.ID] = true // a list may have it twice
 		obj, err := system.Import(ctx, r)
 		switch {
-		case errors.Is(err, ErrAbsent):
+		case errors.Is(err, ErrAbsent) || errors.Is(err, ErrOwned):
 			continue
-		case err != nil:
+		case err == nil:
+			if mistakes := apivalidation.NameIsDNSSubdomain(obj.GetName(), false); len(mistakes) > 0 {
+				err = fmt.Errorf("its object can't have the name %q: %s", obj.GetName(), mistakes[0])
+			}
+		}
+		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", r.ID, err))
 			continue
 		}
 		key := client.ObjectKeyFromObject(obj)
-		if other, twice := names[key]; twice || key.Name == "" {
+		if other, twice := names[key]; twice {
 			failed = append(failed, fmt.Errorf("%s: its object is to be named %q, as that of %q", r.ID, key.Name, other))
 			continue
 		}
@@ -146,10 +157,8 @@ func ServeImports(mgr manager.Manager, systems func(ctx context.Context) ([]Syst
 func importHandler(c client.Client, systems func(ctx context.Context) ([]SystemImport, error)) http.Handler {
 	return oneAtATime(func(ctx context.Context, r *http.Request) (any, error) {
 		query := r.URL.Query()
-		glob := query.Get("name")
-		if _, err := path.Match(glob, ""); err != nil {
-			return nil, fmt.Errorf("%w: the name %q: %w", errQuestion, glob, err)
-		}
+		name := query.Get("name")
+		matches := globOf(name).MatchString
 		selector, err := labels.Parse(query.Get("selector"))
 		if err != nil {
 			return nil, fmt.Errorf("%w: the selector: %w", errQuestion, err)
@@ -162,8 +171,7 @@ func importHandler(c client.Client, systems func(ctx context.Context) ([]SystemI
 		for _, system := range all {
 			result := orphans.Import{Name: system.name}
 			manifests, err := system.run(ctx, c, query.Get("namespace"), func(r Resource) bool {
-				matches, _ := path.Match(glob, r.ID) //nolint:errcheck // it was checked
-				return glob == "" || matches
+				return name == "" || name == r.ID || matches(r.ID)
 			})
 			if err != nil {
 				result.Error = err.Error()
@@ -177,6 +185,12 @@ func importHandler(c client.Client, systems func(ctx context.Context) ([]SystemI
 		}
 		return report, nil
 	})
+}
+
+// globOf returns the expression of a pattern in which * stands for any text and ? for a character:
+// ids may have any others.
+func globOf(pattern string) *regexp.Regexp {
+	return regexp.MustCompile("^(?s:" + strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(pattern)) + ")$")
 }
 
 func labelsOf(content map[string]any) map[string]string {

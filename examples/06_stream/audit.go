@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,10 +112,13 @@ func (a *auditedServer) listWith(ctx context.Context, with account, found map[ex
 	return errors.Join(err, lease.Release())
 }
 
-// Import implements [external.Importer]. The object is named after the stream, in the namespace of the
-// credentials by which the stream was found.
+// Import implements [external.Importer]. The object is named after the stream. If the stream was found
+// by the credentials of a Secret, it is in the namespace of that.
 func (a *auditedServer) Import(ctx context.Context, r external.Resource) (*v1.Stream, error) {
-	for with := range a.accounts {
+	accounts := slices.SortedFunc(maps.Keys(a.accounts), func(a, b account) int {
+		return cmp.Or(strings.Compare(a.secret, b.secret), strings.Compare(a.namespace, b.namespace))
+	})
+	for _, with := range accounts {
 		obj, err := a.importWith(ctx, with, r.ID)
 		if !errors.Is(err, external.ErrAbsent) {
 			return obj, err
@@ -133,12 +137,17 @@ func (a *auditedServer) importWith(ctx context.Context, with account, id string)
 		return nil, err
 	}
 	c := &streamClient{lease: lease, address: a.address}
-	obj := &v1.Stream{ObjectMeta: metav1.ObjectMeta{Namespace: with.namespace, Name: strings.Trim(strings.ReplaceAll(strings.ToLower(id), "_", "-"), "-")}}
-	obj.Spec = v1.StreamSpec{Name: id, Server: server}
+	obj := &v1.Stream{ObjectMeta: metav1.ObjectMeta{Name: strings.Trim(strings.ReplaceAll(strings.ToLower(id), "_", "-"), "-")}}
+	if obj.Spec = (v1.StreamSpec{Name: id, Server: server}); with.secret != "" {
+		obj.Namespace = with.namespace
+	}
 	if err := errors.Join(external.Describe(ctx, c, obj, id), c.Close()); err != nil {
 		return nil, err
 	}
 	spec, now := &obj.Spec, c.now
+	if len(now.Subjects) == 0 {
+		return nil, errors.New("it has no subjects, as a mirror, which a Stream can't be")
+	}
 	spec.Subjects, spec.Replicas = slices.Sorted(slices.Values(now.Subjects)), int32(now.Replicas) //nolint:gosec // at most 5
 	spec.Retention, spec.Storage, spec.Discard = v1.Retention(wordOf(retentions, now.Retention)), v1.Storage(wordOf(storages, now.Storage)), v1.Discard(wordOf(discards, now.Discard))
 	return obj, nil

@@ -49,7 +49,7 @@ func TestImport(t *testing.T) {
 			return orphans.Imports{Systems: []orphans.Import{{Name: "?" + r.URL.RawQuery, Objects: []map[string]any{other}}}}
 		}),
 		"NONE":  answer(http.StatusNotFound, func(*http.Request) any { return "404 page not found" }),
-		"WRONG": answer(http.StatusBadRequest, func(*http.Request) any { return "wrong question: the name \"[\": syntax error in pattern\n" }),
+		"WRONG": answer(http.StatusBadRequest, func(*http.Request) any { return "wrong question: the selector: unable to parse\n" }),
 	}
 	runScripts(t, "import", testscript.Params{Setup: func(env *testscript.Env) error {
 		env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "none"))

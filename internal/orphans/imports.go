@@ -41,7 +41,7 @@ func (r *Imports) Err() error {
 	var all []string
 	for _, s := range r.Systems {
 		if s.Error != "" {
-			all = append(all, s.Name+": "+s.Error)
+			all = append(all, clean(s.Name+": "+s.Error))
 		}
 	}
 	if len(all) == 0 {

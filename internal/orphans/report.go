@@ -60,7 +60,7 @@ func (r *Report) Err() error {
 	var all []string
 	for _, s := range r.Systems {
 		if s.Error != "" {
-			all = append(all, fmt.Sprintf("%s: %s", s.Name, s.Error))
+			all = append(all, clean(s.Name+": "+s.Error))
 		}
 	}
 	if len(all) == 0 {
