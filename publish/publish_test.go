@@ -286,6 +286,35 @@ func TestOthers(t *testing.T) {
 		}
 	}
 	w.expect("they are gone", w.publish(values, nil), "Secret default/a: host=h password=p4ss user=u")
+	w.targets = append([]publish.Target{{Secret: "0"}}, w.targets...)
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "0", Annotations: map[string]string{publish.OnceAnnotation: "x"}}, Data: map[string][]byte{"x": []byte("y")}})
+	if err := w.publish(values, nil); err == nil {
+		t.Error("the Secret of a stranger is taken")
+	}
+	w.expect("nothing of a stranger is published", nil, "Secret default/0: x=y", "Secret default/a: host=h password=p4ss user=u")
+}
+
+// A consent that changes wakes the objects that publish to the Namespace, and nothing else of it does.
+func TestConsentIsWatched(t *testing.T) {
+	w := newWorld(t, publish.Target{Secret: "a"}, publish.Target{Secret: "a", Namespace: "shop"})
+	var of []step.Watch
+	for _, watch := range publish.New("Connection", w.options).Step().(step.Watcher[*Database]).Watches() {
+		if _, ok := watch.Object.(*corev1.Namespace); ok {
+			of = append(of, watch)
+		}
+	}
+	if len(of) != 1 {
+		t.Fatalf("%d watches of Namespaces", len(of))
+	}
+	db := &Database{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}}
+	if keys := of[0].NamedBy(db); len(keys) != 1 || keys[0].Name != "shop" {
+		t.Errorf("it depends on %v", keys)
+	}
+	before, labeled := &corev1.Namespace{}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}}
+	allowing := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{publish.FromAnnotation: "default"}}}
+	if of[0].Changed(before, labeled) || !of[0].Changed(before, allowing) || !of[0].Changed(allowing, before) || !of[0].Changed(nil, allowing) {
+		t.Error("the wrong changes wake it")
+	}
 }
 
 func TestMistakes(t *testing.T) {
