@@ -25,14 +25,14 @@ func TestOrphans(t *testing.T) {
 	}
 	failed := orphans.System{Name: "nats://b", Error: "connection refused"}
 	endpoints := map[string]string{
-		"FOUND":    serveReport(t, http.StatusOK, orphans.Report{Systems: []orphans.System{found}}),
-		"NOTHING":  serveReport(t, http.StatusOK, orphans.Report{Systems: []orphans.System{{Name: "nats://a"}}}),
-		"FAILED":   serveReport(t, http.StatusOK, orphans.Report{Systems: []orphans.System{{Name: "nats://a"}, failed}}),
-		"PARTLY":   serveReport(t, http.StatusOK, orphans.Report{Systems: []orphans.System{found, failed}}),
-		"NONE":     serveReport(t, http.StatusNotFound, "404 page not found"),
-		"GUARDED":  serveReport(t, http.StatusForbidden, "Forbidden"),
-		"BROKEN":   serveReport(t, http.StatusInternalServerError, "finding out which systems there are: no API server"),
-		"STRANGER": serveReport(t, http.StatusOK, []string{"hello"}),
+		"FOUND":    serveReport(t, orphans.Path, http.StatusOK, orphans.Report{Systems: []orphans.System{found}}),
+		"NOTHING":  serveReport(t, orphans.Path, http.StatusOK, orphans.Report{Systems: []orphans.System{{Name: "nats://a"}}}),
+		"FAILED":   serveReport(t, orphans.Path, http.StatusOK, orphans.Report{Systems: []orphans.System{{Name: "nats://a"}, failed}}),
+		"PARTLY":   serveReport(t, orphans.Path, http.StatusOK, orphans.Report{Systems: []orphans.System{found, failed}}),
+		"NONE":     serveReport(t, orphans.Path, http.StatusNotFound, "404 page not found"),
+		"GUARDED":  serveReport(t, orphans.Path, http.StatusForbidden, "Forbidden"),
+		"BROKEN":   serveReport(t, orphans.Path, http.StatusInternalServerError, "finding out which systems there are: no API server"),
+		"STRANGER": serveReport(t, orphans.Path, http.StatusOK, []string{"hello"}),
 	}
 	runScripts(t, "orphans", testscript.Params{Setup: func(env *testscript.Env) error {
 		env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "none"))
@@ -43,16 +43,20 @@ func TestOrphans(t *testing.T) {
 	}})
 }
 
-// serveReport serves an answer where operators do, and nothing elsewhere.
-func serveReport(t *testing.T, code int, answer any) (url string) {
+// serveReport serves an answer at a path, and nothing elsewhere. An answer may be a function of the
+// request.
+func serveReport(t *testing.T, path string, code int, answer any) (url string) {
 	mux := http.NewServeMux()
-	mux.HandleFunc(orphans.Path, func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(code)
-		if text, ok := answer.(string); ok {
-			_, _ = w.Write([]byte(text))
-			return
+		switch answer := answer.(type) {
+		case string:
+			_, _ = w.Write([]byte(answer))
+		case func(*http.Request) any:
+			_ = json.NewEncoder(w).Encode(answer(r))
+		default:
+			_ = json.NewEncoder(w).Encode(answer)
 		}
-		_ = json.NewEncoder(w).Encode(answer)
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
