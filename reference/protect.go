@@ -169,7 +169,7 @@ func live[R client.Object](req *step.Request[R]) lister {
 // users implements [User].
 func (r *Reference[T, R]) users(ctx context.Context, req *step.Request[R], list lister) ([]string, error) {
 	var options []client.ListOption
-	if namespace := req.Object.GetNamespace(); namespace != "" && !r.AllNamespaces {
+	if namespace := req.Object.GetNamespace(); namespace != "" && !r.elsewhere() {
 		options = append(options, client.InNamespace(namespace))
 	}
 	of := newObject[T]()
@@ -181,7 +181,7 @@ func (r *Reference[T, R]) users(ctx context.Context, req *step.Request[R], list 
 	used := useOf(req.Object)
 	var using []string
 	for _, obj := range all {
-		if obj.GetUID() != req.Object.GetUID() && slices.Contains(r.uses(obj), used) {
+		if obj.GetUID() != req.Object.GetUID() && slices.Contains(r.recordOf(obj).all(), used) {
 			using = append(using, kind+" "+keyText(obj))
 		}
 	}
@@ -195,7 +195,7 @@ func (r *Reference[T, R]) watch() step.Watch {
 		Object: newObject[T](),
 		Named: func(obj client.Object, _ schema.GroupKind) []client.ObjectKey {
 			var keys []client.ObjectKey
-			for _, u := range r.uses(obj) {
+			for _, u := range r.recordOf(obj).all() {
 				keys = append(keys, u.key)
 			}
 			r.memory.forgetEnded(obj.GetUID())
@@ -206,7 +206,7 @@ func (r *Reference[T, R]) watch() step.Watch {
 				r.memory.end(before.GetUID())
 				return true
 			}
-			return before != nil && slices.ContainsFunc(r.recorded(before), func(u use) bool { return !slices.Contains(r.uses(now), u) })
+			return before != nil && len(without(r.recorded(before).all(), r.recordOf(now).all())) > 0
 		},
 	}
 }

@@ -19,8 +19,13 @@ const annotationPrefix = "references.ctrlkit.dev/"
 // Annotation returns the annotation in which the uses of a reference are recorded: what the object
 // refers to, and after a change of that, until [Reference.Settle], what it referred to before. Each
 // is "namespace/name/uid", without a namespace if the kind has none; "none" if the only use was
-// ended before anything was made.
+// ended before anything was made. Of a reference with Options.Targets, a "|" comes before what it
+// referred to before.
 func (r *Reference[T, R]) Annotation() string { return annotationPrefix + r.Name }
+
+// ResolveAnnotation returns the annotation that a person sets, to any value, so that what labels have
+// selected is selected again. It is removed when that is done.
+func (r *Reference[T, R]) ResolveAnnotation() string { return "resolve." + r.Annotation() }
 
 // A use is that of one object. One that is created again under the same name is another one.
 type use struct {
@@ -36,44 +41,77 @@ func (u use) String() string {
 	return strings.TrimPrefix(u.key.String(), "/") + "/" + string(u.uid)
 }
 
+func usesOf[R client.Object](all []R) []use {
+	uses := make([]use, len(all))
+	for i, obj := range all {
+		uses[i] = useOf(obj)
+	}
+	return uses
+}
+
+// without returns the uses that are not among others.
+func without(all, others []use) []use {
+	return slices.DeleteFunc(slices.Clone(all), func(u use) bool { return slices.Contains(others, u) })
+}
+
+// A record has the uses of an object: what it refers to, and what it referred to before, and may still
+// use.
+type record struct{ current, former []use }
+
+func (r record) all() []use { return slices.Concat(r.current, r.former) }
+
 // parse returns the uses in the value of an annotation. What is none is left out: it is written
-// again.
-func parse(text string) []use {
-	var all []use
+// again. Of a single reference the first one is current.
+func parse(text string, single bool) record {
+	var r record
+	to := &r.current
 	for _, one := range strings.Fields(text) {
+		if one == "|" {
+			to = &r.former
+			continue
+		}
 		parts := strings.Split(one, "/")
 		if len(parts) == 2 {
 			parts = append([]string{""}, parts...)
 		}
 		if len(parts) == 3 && parts[1] != "" && parts[2] != "" {
-			all = append(all, use{client.ObjectKey{Namespace: parts[0], Name: parts[1]}, types.UID(parts[2])})
+			*to = append(*to, use{client.ObjectKey{Namespace: parts[0], Name: parts[1]}, types.UID(parts[2])})
+		}
+		if single && len(r.current) == 1 {
+			to = &r.former
 		}
 	}
-	return all
+	return r
 }
 
 // recorded returns the uses that the annotation of an object has.
-func (r *Reference[T, R]) recorded(obj client.Object) []use {
-	return parse(obj.GetAnnotations()[r.Annotation()])
+func (r *Reference[T, R]) recorded(obj client.Object) record {
+	return parse(obj.GetAnnotations()[r.Annotation()], r.Target != nil)
 }
 
-// uses returns the uses of an object: if another client has removed the annotation, those that this
+// recordOf returns the uses of an object: if another client has removed the annotation, those that this
 // process knows.
-func (r *Reference[T, R]) uses(obj client.Object) []use {
-	if all := r.recorded(obj); len(all) > 0 {
-		return all
+func (r *Reference[T, R]) recordOf(obj client.Object) record {
+	if known := r.recorded(obj); len(known.all()) > 0 {
+		return known
 	}
 	return r.memory.of(obj.GetUID())
 }
 
 // record sets the uses of an object.
-func (r *Reference[T, R]) record(obj client.Object, all []use) {
-	r.memory.set(obj.GetUID(), all)
-	texts := make([]string, len(all))
-	for i, u := range all {
-		texts[i] = u.String()
+func (r *Reference[T, R]) record(obj client.Object, to record) {
+	r.memory.set(obj.GetUID(), to)
+	var texts []string
+	for _, u := range to.current {
+		texts = append(texts, u.String())
 	}
-	r.annotate(obj, strings.Join(texts, " "))
+	if r.Target == nil && len(to.former) > 0 {
+		texts = append(texts, "|")
+	}
+	for _, u := range to.former {
+		texts = append(texts, u.String())
+	}
+	annotate(obj, r.Annotation(), strings.Join(texts, " "))
 }
 
 // unused is the value of the annotation when the only use was ended before anything was made.
@@ -82,25 +120,29 @@ const unused = "none"
 // Unused implements [Of].
 func (r *Reference[T, R]) Unused(obj T) bool { return obj.GetAnnotations()[r.Annotation()] == unused }
 
-// giveUp ends a use for which nothing was made.
-func (r *Reference[T, R]) giveUp(obj client.Object, u use) {
-	r.record(obj, slices.DeleteFunc(r.uses(obj), func(old use) bool { return old == u }))
-	if len(r.recorded(obj)) == 0 {
-		r.annotate(obj, unused)
+// giveUp ends uses for which nothing was made.
+func (r *Reference[T, R]) giveUp(obj client.Object, begun []use) {
+	if len(begun) == 0 {
+		return
+	}
+	known := r.recordOf(obj)
+	left := record{without(known.current, begun), without(known.former, begun)}
+	if r.record(obj, left); len(left.all()) == 0 {
+		annotate(obj, r.Annotation(), unused)
 	}
 }
 
-// annotate sets the annotation, and removes it if the value is empty.
-func (r *Reference[T, R]) annotate(obj client.Object, value string) {
-	if obj.GetAnnotations()[r.Annotation()] == value {
+// annotate sets an annotation, and removes it if the value is empty.
+func annotate(obj client.Object, name, value string) {
+	if now, ok := obj.GetAnnotations()[name]; now == value && ok == (value != "") {
 		return
 	}
 	annotations := maps.Clone(obj.GetAnnotations())
 	if annotations == nil {
 		annotations = make(map[string]string, 1)
 	}
-	if annotations[r.Annotation()] = value; value == "" {
-		delete(annotations, r.Annotation())
+	if annotations[name] = value; value == "" {
+		delete(annotations, name)
 	}
 	obj.SetAnnotations(annotations)
 }
@@ -111,7 +153,7 @@ func (r *Reference[T, R]) annotate(obj client.Object, value string) {
 type memory struct {
 	mu    sync.Mutex // for all below
 	kept  bool
-	all   map[types.UID][]use
+	all   map[types.UID]record
 	ended map[types.UID]bool // the object is gone
 }
 
@@ -122,24 +164,24 @@ func (m *memory) keep() {
 	m.kept = true
 }
 
-func (m *memory) of(uid types.UID) []use {
+func (m *memory) of(uid types.UID) record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.all[uid])
+	return m.all[uid]
 }
 
-func (m *memory) set(uid types.UID, uses []use) {
+func (m *memory) set(uid types.UID, uses record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case !m.kept:
-	case len(uses) == 0:
+	case len(uses.all()) == 0:
 		delete(m.all, uid)
 	default:
 		if m.all == nil {
-			m.all, m.ended = make(map[types.UID][]use), make(map[types.UID]bool)
+			m.all, m.ended = make(map[types.UID]record), make(map[types.UID]bool)
 		}
-		m.all[uid] = slices.Clone(uses)
+		m.all[uid] = uses
 	}
 }
 
@@ -147,7 +189,7 @@ func (m *memory) set(uid types.UID, uses []use) {
 func (m *memory) end(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.all[uid] != nil {
+	if _, known := m.all[uid]; known {
 		m.ended[uid] = true
 	}
 }

@@ -6,7 +6,6 @@ package reference
 import (
 	"context"
 	"fmt"
-	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -14,7 +13,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -23,53 +21,13 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A Target is what an object refers to. The zero value refers to nothing.
-type Target struct {
-	// Name is the name of an object.
-	Name string
-
-	// Labels select an object if there is no name: the oldest one that has all of them and can be
-	// used. The choice stays as long as that object exists and has the labels.
-	Labels map[string]string
-
-	// Namespace is where it is: that of the referring object if it is empty. Another one needs
-	// Options.AllNamespaces.
-	Namespace string
-}
-
-func (t Target) isZero() bool { return t.Name == "" && len(t.Labels) == 0 }
-
-// Options configure [New]. Name and Target are required.
-type Options[T, R client.Object] struct {
-	// Name is a word for the reference, in lower case, such as "stream", another one for each
-	// reference of a kind. The condition StreamReady and the annotation
-	// references.ctrlkit.dev/stream are named after it.
-	Name string
-
-	// Target returns what obj refers to. It depends on nothing but the spec of obj, and is quick.
-	Target func(obj T) Target
-
-	// NotReady returns why an object can't be used yet: "it has no address". It is empty if the
-	// object can be used. An object that is in use may become unready: that ends no use. Without
-	// it, the condition Ready has to be True, if the kind has conditions.
-	NotReady func(target R) string
-
-	// AllNamespaces allows references to other namespaces. The operator must be allowed to list
-	// the referring kind in all of them.
-	AllNamespaces bool
-
-	// Later is the cache of the manager if the definition of the kind that is referred to may come
-	// after the operator has started: see [step.Watch].
-	Later cache.Cache
-}
-
 // A Reference is one from objects of type T to objects of type R. It is safe for concurrent use.
 // All engines of an operator that have to do with it use the same value.
 type Reference[T, R client.Object] struct {
 	Options[T, R]
 	condition string
-	found     step.Key[R]
-	begun     step.Key[use] // by this reconcile
+	found     step.Key[[]R]
+	begun     step.Key[[]use] // by this reconcile
 	memory    memory
 	holds     *holds // nil without a guard
 }
@@ -77,11 +35,11 @@ type Reference[T, R client.Object] struct {
 // Of is a [Reference] from objects of type T, whatever it refers to. Package external takes them.
 type Of[T client.Object] interface {
 	// Resolve finds what req.Object refers to, and marks the condition. The error is a wait if
-	// there is none, or if it can't be used. Nothing is recorded.
+	// something is missing, or can't be used. Nothing is recorded, and nothing is copied.
 	Resolve(ctx context.Context, req *step.Request[T]) error
 
-	// Await does what Resolve does, and records the use on req.Object. Called in Claim: the use is
-	// written before anything is made.
+	// Await does what Resolve does, and records the uses on req.Object. Called in Claim: a use is
+	// written before anything is made. With Options.Copy it may patch the object, and return a wait.
 	Await(ctx context.Context, req *step.Request[T]) error
 
 	// Confirm asks the API server for what Await has found. Called when the use is written, before
@@ -121,14 +79,14 @@ var validName = regexp.MustCompile(`^[a-z][a-z0-9]{0,39}$`)
 
 // New returns a reference. It panics if the options are invalid, which no input can cause.
 func New[T, R client.Object](options Options[T, R]) *Reference[T, R] {
-	if !validName.MatchString(options.Name) || options.Target == nil {
-		panic(fmt.Sprintf("reference: %q: it needs a name of lower-case letters and digits, and a Target", options.Name))
+	if !validName.MatchString(options.Name) || (options.Target == nil) == (options.Targets == nil) {
+		panic(fmt.Sprintf("reference: %q: it needs a name of lower-case letters and digits, and either Target or Targets", options.Name))
 	}
 	if options.NotReady == nil {
 		options.NotReady = func(target R) string { return notReady(target) }
 	}
 	return &Reference[T, R]{
-		Options: options, found: step.NewKey[R](options.Name), begun: step.NewKey[use](options.Name),
+		Options: options, found: step.NewKey[[]R](options.Name), begun: step.NewKey[[]use](options.Name),
 		condition: strings.ToUpper(options.Name[:1]) + options.Name[1:] + "Ready",
 	}
 }
@@ -159,7 +117,7 @@ func (r *Reference[T, R]) Watches() []step.Watch {
 	return []step.Watch{{
 		Object:  newObject[R](),
 		NamedBy: func(obj client.Object) []client.ObjectKey { return r.keys(obj.(T)) }, //nolint:errcheck // the engine is for T
-		NamedAs: labelKeys,
+		NamedAs: r.labelKeys,
 		Later:   r.Later,
 	}}
 }
@@ -172,97 +130,79 @@ func (r *Reference[T, R]) Uses() []permission.Use {
 	return []permission.Use{{Object: newObject[R](), Verbs: []string{"patch"}, By: "puts a finalizer on what is used"}}
 }
 
-// keys returns what a change of concerns an object: what it names, what it uses, and all objects
-// with one of the labels that it selects.
-func (r *Reference[T, R]) keys(obj T) []client.ObjectKey {
-	var keys []client.ObjectKey
-	target := r.Target(obj)
-	if target.Name == "" && len(target.Labels) > 0 {
-		name := slices.Min(slices.Collect(maps.Keys(target.Labels)))
-		keys = append(keys, client.ObjectKey{Namespace: target.Namespace, Name: labelKey(name, target.Labels[name])})
-	} else {
-		keys = append(keys, client.ObjectKey{Namespace: target.Namespace, Name: target.Name})
-	}
-	for _, u := range r.recorded(obj) {
-		keys = append(keys, u.key)
-	}
-	return keys
-}
-
-// labelKeys returns a key for each label of an object.
-func labelKeys(obj client.Object) []client.ObjectKey {
-	var keys []client.ObjectKey
-	for name, value := range obj.GetLabels() {
-		keys = append(keys, client.ObjectKey{Namespace: obj.GetNamespace(), Name: labelKey(name, value)})
-	}
-	return keys
-}
-
-// labelKey returns a name that no object has.
-func labelKey(name, value string) string { return name + "=" + value }
-
 // Resolve implements [Of].
 func (r *Reference[T, R]) Resolve(ctx context.Context, req *step.Request[T]) error {
-	target := r.Target(req.Object)
-	if target.isZero() {
-		r.mark(req, problem{})
-		return nil
-	}
-	obj, p, err := r.find(ctx, req, target)
+	found, p, err := r.resolve(ctx, req, r.recordOf(req.Object))
 	if err != nil {
 		return err
 	}
-	if p.reason != "" {
-		r.mark(req, p)
-		return p.wait
+	r.mark(req, p)
+	if p.wait == nil {
+		step.Put(req, r.found, found)
 	}
-	step.Put(req, r.found, obj)
-	r.mark(req, problem{})
-	return nil
+	return p.wait
 }
 
 // Await implements [Of].
 func (r *Reference[T, R]) Await(ctx context.Context, req *step.Request[T]) error {
-	if err := r.Resolve(ctx, req); err != nil {
+	known := r.recordOf(req.Object)
+	chosen := known
+	_, again := req.Object.GetAnnotations()[r.ResolveAnnotation()]
+	if again {
+		chosen = record{}
+	}
+	found, p, err := r.resolve(ctx, req, chosen)
+	if err != nil {
 		return err
 	}
-	uses := r.uses(req.Object)
-	if obj, ok := step.Lookup(req, r.found); ok {
-		u := useOf(obj)
-		if !slices.Contains(uses, u) {
-			step.Put(req, r.begun, u)
-		}
-		uses = append([]use{u}, slices.DeleteFunc(slices.Clone(uses), func(old use) bool { return old == u })...)
+	if r.mark(req, p); p.wait != nil {
+		return p.wait
 	}
-	r.record(req.Object, uses)
+	if err := r.copy(ctx, req, found); err != nil {
+		return err
+	}
+	step.Put(req, r.found, found)
+	now := record{current: usesOf(found)}
+	now.former = without(known.all(), now.current)
+	if begun := without(now.current, known.all()); len(begun) > 0 {
+		step.Put(req, r.begun, begun)
+	}
+	if r.record(req.Object, now); again {
+		annotate(req.Object, r.ResolveAnnotation(), "")
+	}
 	return nil
 }
 
 // Confirm implements [Of].
 func (r *Reference[T, R]) Confirm(ctx context.Context, req *step.Request[T]) error {
-	found, ok := step.Lookup(req, r.found)
-	if !ok || req.APIReader == nil {
+	found, _ := step.Lookup(req, r.found)
+	if req.APIReader == nil {
 		return nil
 	}
-	live := &metav1.PartialObjectMetadata{}
-	gvk, err := req.Client.GroupVersionKindFor(found)
-	if err != nil {
-		return err
+	for _, obj := range found {
+		live := &metav1.PartialObjectMetadata{}
+		gvk, err := req.Client.GroupVersionKindFor(obj)
+		if err != nil {
+			return err
+		}
+		live.SetGroupVersionKind(gvk)
+		err = req.APIReader.Get(ctx, client.ObjectKeyFromObject(obj), live)
+		switch {
+		case client.IgnoreNotFound(err) != nil:
+			return fmt.Errorf("reading %s: %w", nameOf(req.Client, obj), err)
+		case err == nil && live.UID == obj.GetUID() && live.DeletionTimestamp.IsZero():
+			if err := r.holds.put(ctx, req.Client, live); err != nil {
+				return err
+			}
+			continue
+		}
+		begun, _ := step.Lookup(req, r.begun) // of others something may have been made before a crash
+		r.giveUp(req.Object, begun)
+		p := r.deleted(req, obj)
+		r.mark(req, p)
+		return p.wait
 	}
-	live.SetGroupVersionKind(gvk)
-	err = req.APIReader.Get(ctx, client.ObjectKeyFromObject(found), live)
-	switch {
-	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("reading %s: %w", nameOf(req.Client, found), err)
-	case err == nil && live.UID == found.GetUID() && live.DeletionTimestamp.IsZero():
-		return r.holds.put(ctx, req.Client, live)
-	}
-	if u, ok := step.Lookup(req, r.begun); ok { // else something may have been made before a crash
-		r.giveUp(req.Object, u)
-	}
-	p := r.deleted(req, found)
-	r.mark(req, p)
-	return p.wait
+	return nil
 }
 
 // Hold implements [Of].
@@ -270,43 +210,73 @@ func (r *Reference[T, R]) Hold(ctx context.Context, req *step.Request[T]) error 
 	if _, begun := step.Lookup(req, r.begun); begun {
 		return r.Confirm(ctx, req)
 	}
-	if found, ok := step.Lookup(req, r.found); ok {
-		return r.holds.put(ctx, req.Client, found)
+	found, _ := step.Lookup(req, r.found)
+	for _, obj := range found {
+		if err := r.holds.put(ctx, req.Client, obj); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // Settle implements [Of].
 func (r *Reference[T, R]) Settle(req *step.Request[T]) {
-	uses := r.uses(req.Object)
-	found, ok := step.Lookup(req, r.found)
-	if len(uses) == 0 {
+	known := r.recordOf(req.Object)
+	if len(known.all()) == 0 {
 		return
 	}
-	r.record(req.Object, slices.DeleteFunc(slices.Clone(uses), func(u use) bool { return !ok || u != useOf(found) }))
+	found, _ := step.Lookup(req, r.found)
+	used := usesOf(found)
+	r.record(req.Object, record{current: slices.DeleteFunc(known.all(), func(u use) bool { return !slices.Contains(used, u) })})
 }
 
 // Get returns what req.Object refers to: what Resolve or Await have found, or, for an object that
 // is being deleted, what it uses. The error is a wait if there is none, also for an object that
-// refers to nothing.
+// refers to nothing. Of several it is the first one: see All.
 func (r *Reference[T, R]) Get(ctx context.Context, req *step.Request[T]) (R, error) {
-	if obj, ok := step.Lookup(req, r.found); ok {
-		return obj, nil
+	all, err := r.All(ctx, req)
+	if err != nil || len(all) > 0 {
+		return append(all, *new(R))[0], err
 	}
-	target := r.Target(req.Object)
-	if uses := r.uses(req.Object); len(uses) > 0 {
-		settled := uses[len(uses)-1].key
-		target = Target{Namespace: settled.Namespace, Name: settled.Name}
-	}
-	var none R
-	obj, p, err := r.lookUp(ctx, req, target)
-	if err != nil {
-		return none, err
-	}
-	return obj, p.wait
+	kind := kindOf(req.Client, newObject[R]())
+	return *new(R), r.problem(req, "NotFound", "", "a "+kind).wait
 }
 
-// A problem is why what an object refers to can't be used.
+// All returns everything that req.Object refers to, in the order of its targets, and each object once:
+// what Resolve or Await have found, or, for an object that is being deleted, what it uses. There may
+// be none if the targets are optional. The error is a wait if one is missing that is not optional.
+func (r *Reference[T, R]) All(ctx context.Context, req *step.Request[T]) ([]R, error) {
+	if found, ok := step.Lookup(req, r.found); ok {
+		return slices.Clone(found), nil
+	}
+	known := r.recordOf(req.Object).all()
+	targets := r.targets(req.Object)
+	optional := slices.ContainsFunc(targets, func(t Target) bool { return t.Optional })
+	if r.Target != nil && len(known) > 0 {
+		known = known[len(known)-1:] // what was settled last: a resource has moved to a newer one, or has not
+	}
+	if len(known) > 0 {
+		targets = targets[:0:0]
+		for _, u := range known {
+			targets = append(targets, Target{Namespace: u.key.Namespace, Name: u.key.Name, Optional: optional})
+		}
+	}
+	var all []R
+	for _, target := range targets {
+		some, p, err := r.lookUp(ctx, req, target, record{current: known})
+		switch {
+		case err != nil:
+			return nil, err
+		case p.wait != nil && !target.Optional:
+			return nil, p.wait
+		}
+		all = append(all, some...)
+	}
+	return distinct(all), nil
+}
+
+// A problem is why what an object refers to can't be used. Without a wait it is what the object can do
+// without.
 type problem struct {
 	reason, message string // of the condition; empty if there is no problem
 	wait            error
@@ -327,8 +297,10 @@ func (r *Reference[T, R]) deleted(req *step.Request[T], obj R) problem {
 func (r *Reference[T, R]) mark(req *step.Request[T], p problem) {
 	switch {
 	case req.Conditions == nil:
-	case p.reason != "":
+	case p.wait != nil:
 		req.Conditions.MarkUnhealthy(r.condition, condition.SeverityInfo, p.reason, p.message)
+	case p.reason != "":
+		req.Conditions.MarkHealthy(r.condition, p.reason, p.message)
 	default:
 		req.Conditions.MarkHealthy(r.condition, kindOf(req.Client, newObject[R]())+"Ready", "")
 	}

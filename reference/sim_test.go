@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,7 +75,7 @@ func (k keeper[T]) Delete(ctx context.Context, _ T, id string) error {
 		return err
 	}
 	for _, b := range all {
-		if b.Spec["in"] == id {
+		if slices.Contains(strings.Fields(b.Spec["in"]), id) {
 			if _, err := k.accidents.Create(ctx, sim.Creation{Name: id}); err != nil && !errors.Is(err, sim.ErrExists) {
 				return err
 			}
@@ -95,10 +97,10 @@ func (c connect[T]) Connect(ctx context.Context, req *step.Request[T]) (external
 func byUID[T client.Object](obj T) (string, error) { return "r-" + string(obj.GetUID()), nil }
 
 // operator is that of Yards and Barns. Protects is how a Yard is kept while it is used.
-func operator(protects func(*yardReference) step.Cleaner[*Yard]) func(mgr ctrl.Manager, p *sim.Process) error {
+func operator(protects func(*yardReference) step.Cleaner[*Yard], change ...func(*yardOptions)) func(mgr ctrl.Manager, p *sim.Process) error {
 	return func(mgr ctrl.Manager, p *sim.Process) error {
 		s := systems{p.External("yards"), p.External("barns"), p.External("accidents")}
-		yardOf := newYardReference()
+		yardOf := newYardReference(change...)
 		yards, err := step.New(step.Options[*Yard]{Name: "yards", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), SkipUnchanged: true},
 			external.New("Yard", external.Connector[*Yard](connect[*Yard](func(context.Context, *step.Request[*Yard]) (external.Client[*Yard], error) {
 				return keeper[*Yard]{s, s.yards, map[string]string{}}, nil
@@ -112,12 +114,12 @@ func operator(protects func(*yardReference) step.Cleaner[*Yard]) func(mgr ctrl.M
 		}
 		barns, err := step.New(step.Options[*Barn]{Name: "barns", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), SkipUnchanged: true},
 			external.New("Barn", external.Connector[*Barn](connect[*Barn](func(ctx context.Context, req *step.Request[*Barn]) (external.Client[*Barn], error) {
-				in, err := yardOf.Get(ctx, req)
-				if err != nil {
-					return nil, err
+				all, err := yardOf.All(ctx, req)
+				var ids []string
+				for _, in := range all {
+					ids = append(ids, "r-"+string(in.UID)) // its annotations may have been removed
 				}
-				id, err := byUID(in) // its annotations may have been removed
-				return keeper[*Barn]{s, s.barns, map[string]string{"in": id}}, err
+				return keeper[*Barn]{s, s.barns, map[string]string{"in": strings.Join(ids, " ")}}, err
 			})), external.Options[*Barn]{Identity: external.ByName(byUID[*Barn]), Poll: time.Minute, References: []reference.Of[*Barn]{yardOf}}))
 		if err != nil {
 			return err
@@ -126,11 +128,11 @@ func operator(protects func(*yardReference) step.Cleaner[*Yard]) func(mgr ctrl.M
 	}
 }
 
-func workload(t *testing.T, protects func(*yardReference) step.Cleaner[*Yard], script func(w *sim.World)) sim.Workload {
+func workload(t *testing.T, protects func(*yardReference) step.Cleaner[*Yard], script func(w *sim.World), change ...func(*yardOptions)) sim.Workload {
 	return sim.Workload{
 		Name: t.Name(), Scheme: scheme, CRDs: testkind.Files(t, yardKind, barnKind),
 		Externals: []sim.External{{Name: "yards", Identity: sim.IdentityName}, {Name: "barns", Identity: sim.IdentityName}, {Name: "accidents", Identity: sim.IdentityName}},
-		Operator:  sim.Manager(operator(protects)), Quiet: 3 * time.Minute,
+		Operator:  sim.Manager(operator(protects, change...)), Quiet: 3 * time.Minute,
 		Normalize: func(obj *sim.Object) bool {
 			unstructured.RemoveNestedField(obj.Content, "metadata", "annotations", external.IntentAnnotation)
 			return true
@@ -186,11 +188,38 @@ func byLabels(w *sim.World) {
 	w.Settle()
 }
 
+// every is the life of a Barn in all Yards with a label, and in one more that is optional.
+func every(w *sim.World) {
+	first, second := yard("a", "color", "red"), yard("b", "color", "blue")
+	w.Create(first)
+	w.Settle() // the order of creation is that of the choice
+	of := barn("b", BarnSpec{Yards: []reference.Target{{Labels: map[string]string{"color": "red"}, Every: true}, {Name: "c", Optional: true}}})
+	w.Create(of, second)
+	w.Settle()
+	sim.Update(w, second, func(y *Yard) { y.Labels["color"] = "red" })
+	w.Create(yard("c"))
+	w.Settle()
+	w.Delete(first) // the Barn leaves it
+	w.Settle()
+	sim.Update(w, of, func(b *Barn) { b.Spec.Yards = b.Spec.Yards[:1] })
+	w.Settle()
+	w.Delete(yard("c"))
+	w.Settle()
+	if len(w.Resources("yards")) != 1 {
+		panic("a Yard that is not used is there, or the used one is not")
+	}
+	w.Delete(second, of)
+	w.Settle()
+}
+
 // Whatever goes wrong: a Barn is made as soon as there is a Yard, a Yard is not deleted before its
 // Barns, and nothing is stuck.
 func TestSurvivesEverything(t *testing.T) {
 	rings.Test(t, "simulates")
 	options := []sim.Option{sim.WithPairs(*pairs), sim.WithSample(40), sim.WithoutFault(fault.Recreate, stays), sim.WithoutFault(fault.DeleteAndCreate, stays)}
+	t.Run("every", func(t *testing.T) {
+		sim.Run(t, workload(t, protect, every, several), options...)
+	})
 	t.Run("by labels", func(t *testing.T) { sim.Run(t, workload(t, protect, byLabels), options...) })
 	t.Run("by name", func(t *testing.T) {
 		sim.Run(t, workload(t, protect, byName), append(options, sim.WithoutFault(fault.StripAnnotations,

@@ -4,8 +4,10 @@
 package reference_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +37,10 @@ type BarnSpec struct {
 	Yard      string            `json:"yard,omitempty"`
 	Namespace string            `json:"namespace,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
+	// Yards are for a reference to several.
+	Yards []reference.Target `json:"yards,omitempty"`
+	// Copied is set by Options.Copy.
+	Copied string `json:"copied,omitempty"`
 }
 
 var (
@@ -83,6 +89,8 @@ type village struct {
 	lags   client.Reader     // what the cache shows of Yards; nil if it does not lag
 	writes int
 	stuck  bool // no update has an effect
+	// deleting gets where a barn stands whose resource is deleted; it may be nil.
+	deleting func(in string)
 }
 
 func newVillage(t *testing.T, change ...func(*reference.Options[*Barn, *Yard])) *village {
@@ -186,8 +194,11 @@ func (c deskClient[T]) Update(_ context.Context, _ T, id string) error {
 }
 
 func (c deskClient[T]) Delete(_ context.Context, _ T, id string) error {
+	if c.v.deleting != nil {
+		c.v.deleting(c.in)
+	}
 	for barn, in := range c.v.stands {
-		if in == id {
+		if slices.Contains(strings.Split(in, "+"), id) {
 			c.v.t.Errorf("%s is deleted, and barn %s stands in it", id, barn)
 		}
 	}
@@ -195,16 +206,24 @@ func (c deskClient[T]) Delete(_ context.Context, _ T, id string) error {
 	return nil
 }
 
-// yardOfBarn returns the name of the yard that a barn stands in.
+// yardOfBarn returns the names of the yards that a barn stands in.
 func (v *village) yardOfBarn(ctx context.Context, req *step.Request[*Barn]) (string, error) {
-	if target := v.yardOf.Target(req.Object); target.Name == "" && len(target.Labels) == 0 {
+	if v.yardOf.Target != nil && v.yardOf.Target(req.Object).Name == "" && len(req.Object.Spec.Labels) == 0 {
 		return "a field", nil
 	}
-	in, err := v.yardOf.Get(ctx, req)
-	if err != nil {
-		return "", err
+	if v.yardOf.Target != nil && !v.yardOf.Target(req.Object).Optional {
+		in, err := v.yardOf.Get(ctx, req)
+		if err != nil {
+			return "", err
+		}
+		return in.Name, nil
 	}
-	return in.Name, nil
+	all, err := v.yardOf.All(ctx, req)
+	var names []string
+	for _, in := range all {
+		names = append(names, in.Name)
+	}
+	return cmp.Or(strings.Join(names, "+"), "a field"), err
 }
 
 func (v *village) must(err error) {
@@ -253,6 +272,11 @@ func (v *village) once(obj client.Object) error {
 	return err
 }
 
+// request returns that of a reconcile of a Barn.
+func (v *village) request(of *Barn) *step.Request[*Barn] {
+	return &step.Request[*Barn]{Object: of, Client: v.client, APIReader: v.client}
+}
+
 // exists reads an object again, and reports whether it is there.
 func (v *village) exists(obj client.Object) bool {
 	v.t.Helper()
@@ -286,7 +310,7 @@ func (v *village) uses(obj client.Object) string {
 	v.exists(obj)
 	var names []string
 	for _, one := range strings.Fields(obj.GetAnnotations()[v.yardOf.Annotation()]) {
-		names = append(names, strings.Split(one+"//", "/")[1])
+		names = append(names, cmp.Or(strings.Split(one+"//", "/")[1], one))
 	}
 	return strings.Join(names, " ")
 }
