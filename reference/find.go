@@ -137,7 +137,7 @@ func (r *Reference[T, R]) kept(ctx context.Context, req *step.Request[T], chosen
 }
 
 // place completes the namespace of a target.
-func (r *Reference[T, R]) place(req *step.Request[T], target *Target) error {
+func (o *Options[T, R]) place(req *step.Request[T], target *Target) error {
 	namespaced, err := req.Client.IsObjectNamespaced(newObject[R]())
 	own := req.Object.GetNamespace()
 	to := "namespace " + target.Namespace
@@ -147,8 +147,8 @@ func (r *Reference[T, R]) place(req *step.Request[T], target *Target) error {
 	switch {
 	case err == nil && !namespaced:
 		target.Namespace = ""
-	case (target.AnyNamespace || target.Namespace != "" && target.Namespace != own) && !r.elsewhere():
-		return terminal(fmt.Errorf("the reference %s is to %s, and may only be to %s", r.Name, to, own), ReasonAnotherNamespace)
+	case (target.AnyNamespace || target.Namespace != "" && target.Namespace != own) && !o.elsewhere():
+		return terminal(fmt.Errorf("the reference %s is to %s, and may only be to %s", o.Name, to, own), ReasonAnotherNamespace)
 	case target.AnyNamespace && target.Name == "":
 		target.Namespace = ""
 	case target.Namespace == "":
@@ -158,8 +158,8 @@ func (r *Reference[T, R]) place(req *step.Request[T], target *Target) error {
 }
 
 // mayRefer reports whether an object may refer to another one.
-func (r *Reference[T, R]) mayRefer(from T, to R) bool {
-	return r.Allowed == nil || to.GetNamespace() == "" || to.GetNamespace() == from.GetNamespace() || r.Allowed(to, from.GetNamespace())
+func (o *Options[T, R]) mayRefer(from T, to R) bool {
+	return o.Allowed == nil || to.GetNamespace() == "" || to.GetNamespace() == from.GetNamespace() || o.Allowed(to, from.GetNamespace())
 }
 
 // lookUp returns the object of a name, or what labels select.

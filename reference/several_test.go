@@ -115,7 +115,7 @@ func TestEvery(t *testing.T) {
 	v.create(a, c)
 	v.reconcile(of)
 	v.stand(of, "a+c", "a c")
-	v.expect(of, "Ready", "True") // one that is broken blocks nobody
+	v.expect(of, "Ready", "True") // one that is broken blocks no one
 	v.expect(of, "YardReady", "True YardNotReady: waiting for each Yard with the labels color=red in namespace default to be ready: b: its")
 	v.broken["b"] = false
 	v.reconcile(b, of)
@@ -235,7 +235,7 @@ func TestOptional(t *testing.T) {
 	}
 }
 
-// An optional one that is removed by force keeps nobody from being deleted.
+// An optional one that is removed by force does not keep its user from being deleted.
 func TestOptionalIsGone(t *testing.T) {
 	v := newVillage(t, several)
 	in, of := yard("a"), barn("x", BarnSpec{Yards: []reference.Target{{Name: "a", Optional: true}}})

@@ -86,7 +86,7 @@ type Options[T, R client.Object] struct {
 	// Allowed is AllNamespaces where the owner of the target has a say: it reports whether objects in a
 	// namespace may refer to target, which is in another one. [Consented] asks an annotation of the
 	// target. Who is not allowed can't learn whether the target exists.
-	Allowed func(target R, namespace string) bool
+	Allowed func(target client.Object, namespace string) bool
 
 	// Later is the cache of the manager if the definition of the kind that is referred to may come
 	// after the operator has started: see [step.Watch].
@@ -99,7 +99,7 @@ const ConsentAnnotation = "allow.references.ctrlkit.dev/from"
 
 // Consented reports whether the annotation [ConsentAnnotation] of target names a namespace. It is a
 // value of [Options.Allowed].
-func Consented[R client.Object](target R, namespace string) bool {
+func Consented(target client.Object, namespace string) bool {
 	for name := range strings.SplitSeq(target.GetAnnotations()[ConsentAnnotation], ",") {
 		if name = strings.TrimSpace(name); name == "*" || name == namespace && name != "" {
 			return true
@@ -109,15 +109,15 @@ func Consented[R client.Object](target R, namespace string) bool {
 }
 
 // elsewhere reports whether an object may refer to one in another namespace.
-func (r *Reference[T, R]) elsewhere() bool { return r.AllNamespaces || r.Allowed != nil }
+func (o *Options[T, R]) elsewhere() bool { return o.AllNamespaces || o.Allowed != nil }
 
 // targets returns what an object refers to.
-func (r *Reference[T, R]) targets(obj T) []Target {
+func (o *Options[T, R]) targets(obj T) []Target {
 	all := []Target{}
-	if r.Target != nil {
-		all = append(all, r.Target(obj))
+	if o.Target != nil {
+		all = append(all, o.Target(obj))
 	} else {
-		all = append(all, r.Targets(obj)...)
+		all = append(all, o.Targets(obj)...)
 	}
 	return slices.DeleteFunc(all, Target.isZero)
 }
@@ -147,11 +147,11 @@ func (r *Reference[T, R]) keys(obj T) []client.ObjectKey {
 }
 
 // labelKeys returns keys for each label of an object.
-func (r *Reference[T, R]) labelKeys(obj client.Object) []client.ObjectKey {
+func (o *Options[T, R]) labelKeys(obj client.Object) []client.ObjectKey {
 	var keys []client.ObjectKey
 	for name, value := range obj.GetLabels() {
 		keys = append(keys, client.ObjectKey{Namespace: obj.GetNamespace(), Name: labelKey(name, value)})
-		if r.elsewhere() {
+		if o.elsewhere() {
 			keys = append(keys, client.ObjectKey{Namespace: anyNamespace, Name: labelKey(name, value)})
 		}
 	}
@@ -163,18 +163,18 @@ func labelKey(name, value string) string { return name + "=" + value }
 
 // copy calls Options.Copy, and patches the object if that has changed it: then the object is another
 // one, and the reconcile that follows sees it.
-func (r *Reference[T, R]) copy(ctx context.Context, req *step.Request[T], found []R) error {
-	if r.Copy == nil || len(found) == 0 {
+func (o *Options[T, R]) copy(ctx context.Context, req *step.Request[T], found []R) error {
+	if o.Copy == nil || len(found) == 0 {
 		return nil
 	}
 	from := req.Object.DeepCopyObject().(T) //nolint:errcheck // a copy has the type
 	to := req.Object.DeepCopyObject().(T)   //nolint:errcheck // a copy has the type
-	r.Copy(to, slices.Clone(found))
+	o.Copy(to, slices.Clone(found))
 	if reflect.DeepEqual(from, to) {
 		return nil
 	}
 	if !reflect.DeepEqual(from.GetAnnotations(), to.GetAnnotations()) || !reflect.DeepEqual(from.GetLabels(), to.GetLabels()) {
-		return fmt.Errorf("the reference %s: Options.Copy has changed labels or annotations: it may only change the spec", r.Name)
+		return fmt.Errorf("the reference %s: Options.Copy has changed labels or annotations: it may only change the spec", o.Name)
 	}
 	if err := req.Save(ctx); err != nil { // the patch has a newer version
 		return err
@@ -183,8 +183,8 @@ func (r *Reference[T, R]) copy(ctx context.Context, req *step.Request[T], found 
 	from.SetResourceVersion(version)
 	to.SetResourceVersion(version)
 	if err := req.Client.Patch(ctx, to, client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("copying what the reference %s is to: %w", r.Name, err)
+		return fmt.Errorf("copying what the reference %s is to: %w", o.Name, err)
 	}
-	_, wait := ctrlkit.PollFor("the fields that are copied through the reference "+r.Name, time.Second)
+	_, wait := ctrlkit.PollFor("the fields that are copied through the reference "+o.Name, time.Second)
 	return wait
 }
