@@ -195,7 +195,7 @@ func (r *Reference[T, R]) watch() step.Watch {
 		Object: newObject[T](),
 		Named: func(obj client.Object, _ schema.GroupKind) []client.ObjectKey {
 			var keys []client.ObjectKey
-			for _, u := range r.recordOf(obj).all() {
+			for _, u := range append(r.recordOf(obj).all(), r.memory.takeDropped(obj.GetUID())...) {
 				keys = append(keys, u.key)
 			}
 			r.memory.forgetEnded(obj.GetUID())
@@ -206,7 +206,7 @@ func (r *Reference[T, R]) watch() step.Watch {
 				r.memory.end(before.GetUID())
 				return true
 			}
-			return before != nil && len(without(r.recorded(before).all(), r.recordOf(now).all())) > 0
+			return r.memory.hasDropped(now.GetUID()) || before != nil && len(without(r.recorded(before).all(), r.recordOf(now).all())) > 0
 		},
 	}
 }

@@ -155,6 +155,9 @@ type memory struct {
 	kept  bool
 	all   map[types.UID]record
 	ended map[types.UID]bool // the object is gone
+	// dropped are the uses that have ended since the watch was last asked about an object: the
+	// annotation that had them may be gone.
+	dropped map[types.UID][]use
 }
 
 // keep begins to keep uses.
@@ -173,16 +176,33 @@ func (m *memory) of(uid types.UID) record {
 func (m *memory) set(uid types.UID, uses record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if gone := without(m.all[uid].all(), uses.all()); len(gone) > 0 {
+		m.dropped[uid] = append(m.dropped[uid], gone...)
+	}
 	switch {
 	case !m.kept:
 	case len(uses.all()) == 0:
 		delete(m.all, uid)
 	default:
 		if m.all == nil {
-			m.all, m.ended = make(map[types.UID]record), make(map[types.UID]bool)
+			m.all, m.ended, m.dropped = make(map[types.UID]record), make(map[types.UID]bool), make(map[types.UID][]use)
 		}
 		m.all[uid] = uses
 	}
+}
+
+// hasDropped reports whether uses of an object have ended that takeDropped returns.
+func (m *memory) hasDropped(uid types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.dropped[uid]) > 0
+}
+
+func (m *memory) takeDropped(uid types.UID) []use {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer delete(m.dropped, uid)
+	return m.dropped[uid]
 }
 
 // end notes that an object is gone. Its uses are kept until those that it has used are known.

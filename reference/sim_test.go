@@ -197,6 +197,7 @@ func every(w *sim.World) {
 	w.Create(of, second)
 	w.Settle()
 	sim.Update(w, second, func(y *Yard) { y.Labels["color"] = "red" })
+	w.Settle()
 	w.Create(yard("c"))
 	w.Settle()
 	w.Delete(first) // the Barn leaves it
