@@ -27,9 +27,9 @@ import (
 // namespace, although neither Options.AllNamespaces nor Options.Allowed permits that.
 const ReasonAnotherNamespace = "AnotherNamespace"
 
-// ReasonKeptAmongOthers is the reason of the failure of an object of which a target is to be kept that is
-// not its only one.
-const ReasonKeptAmongOthers = "KeptAmongOthers"
+// ReasonInvalidTarget is the reason of the failure of an object one of whose targets has fields that do
+// not go together.
+const ReasonInvalidTarget = "InvalidTarget"
 
 // resolve returns what the targets of an object are, and the problem of all that can't be used.
 func (r *Reference[T, R]) resolve(ctx context.Context, req *step.Request[T], chosen record) ([]R, problem, error) {
@@ -37,9 +37,8 @@ func (r *Reference[T, R]) resolve(ctx context.Context, req *step.Request[T], cho
 	var missing, spared []problem
 	targets := r.targets(req.Object)
 	for _, target := range targets {
-		if target.Keep && len(targets) > 1 {
-			err := fmt.Errorf("the reference %s keeps what it selects, so that it must be the only target, not one of %d", r.Name, len(targets))
-			return nil, problem{}, terminal(err, ReasonKeptAmongOthers)
+		if err := r.check(target, len(targets)); err != nil {
+			return nil, problem{}, terminal(err, ReasonInvalidTarget)
 		}
 		some, p, err := r.find(ctx, req, target, chosen)
 		switch {
@@ -102,7 +101,7 @@ func distinct[R client.Object](all []R) []R {
 // find returns what one target is, or why it can't be used. What the object uses already is neither
 // asked whether it is ready nor whether it is being deleted: it stays for this object.
 func (r *Reference[T, R]) find(ctx context.Context, req *step.Request[T], target Target, chosen record) ([]R, problem, error) {
-	if target.Keep && target.Name == "" {
+	if target.Keep {
 		if kept, err := r.kept(ctx, req, chosen); err != nil || len(kept) > 0 {
 			return kept, problem{}, err
 		}
@@ -149,7 +148,7 @@ func (o *Options[T, R]) place(req *step.Request[T], target *Target) error {
 		target.Namespace = ""
 	case (target.AnyNamespace || target.Namespace != "" && target.Namespace != own) && !o.elsewhere():
 		return terminal(fmt.Errorf("the reference %s is to %s, and may only be to %s", o.Name, to, own), ReasonAnotherNamespace)
-	case target.AnyNamespace && target.Name == "":
+	case target.AnyNamespace:
 		target.Namespace = ""
 	case target.Namespace == "":
 		target.Namespace = own

@@ -5,14 +5,17 @@ package reference_test
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/reference"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 type yardOptions = reference.Options[*Barn, *Yard]
@@ -163,9 +166,55 @@ func TestKeep(t *testing.T) {
 			if _, ok := of.Annotations[v.yardOf.ResolveAnnotation()]; ok {
 				t.Error("it is not removed")
 			}
-			v.change(of, func() { of.Spec.Yards = append(of.Spec.Yards, reference.Target{Name: "a"}) })
-			v.expect(of, "Stalled", "True KeptAmongOthers: Barn: the reference yard keeps what it selects, so that it must be the only target, not one of 2")
 		})
+	}
+}
+
+func TestInvalidTargets(t *testing.T) {
+	red := map[string]string{"color": "red"}
+	for want, targets := range map[string][]reference.Target{
+		"Keep is for the only target of an object, not for one of 2":                           {{Labels: red, Keep: true}, {Name: "b"}},
+		"Every, Keep and AnyNamespace are for a target that labels select, not for the name b": {{Name: "b", Every: true}},
+		"AnyNamespace is for a target without a namespace, not for one in other":               {{Labels: red, Namespace: "other", AnyNamespace: true}},
+	} {
+		v := newVillage(t, several)
+		of := barn("x", BarnSpec{Yards: targets})
+		v.create(yard("b", "color", "red"), of)
+		v.expect(of, "Stalled", "True InvalidTarget: Barn: the reference yard: "+want)
+	}
+	v := newVillage(t, func(o *yardOptions) {
+		o.Target = func(*Barn) reference.Target { return reference.Target{Labels: red, Every: true} }
+	})
+	of := barn("x", BarnSpec{})
+	v.create(of)
+	v.expect(of, "Stalled", "True InvalidTarget: Barn: the reference yard: Every is for Options.Targets, not for Options.Target")
+}
+
+// The end of a use is an event for what was used, although the annotation that recorded it was removed
+// before.
+func TestUseThatEndsWithoutItsRecord(t *testing.T) {
+	v := newVillage(t)
+	of := barn("x", BarnSpec{Yard: "a"})
+	v.create(yard("a"), yard("c"), of)
+	v.stuck = true
+	v.change(of, func() { of.Spec.Yard = "c" })
+	v.stand(of, "a", "c a")
+	recorded := of.DeepCopyObject().(*Barn)
+	w := reference.Protect(v.yardOf).(step.Watcher[*Yard]).Watches()[0]
+	of.Annotations = nil
+	v.must(v.client.Update(t.Context(), of))
+	removed := of.DeepCopyObject().(*Barn)
+	if w.Changed(recorded, removed) {
+		t.Error("the removal of the annotation ends a use")
+	}
+	v.stuck = false
+	v.reconcile(of)
+	v.stand(of, "c", "c")
+	if a := (client.ObjectKey{Namespace: "default", Name: "a"}); !w.Changed(removed, of) || !slices.Contains(w.Named(of, schema.GroupKind{}), a) {
+		t.Error("the use of Yard a has ended, and no event says so")
+	}
+	if w.Changed(of, of) {
+		t.Error("it ends twice")
 	}
 }
 

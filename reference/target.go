@@ -122,6 +122,22 @@ func (o *Options[T, R]) targets(obj T) []Target {
 	return slices.DeleteFunc(all, Target.isZero)
 }
 
+// check returns an error if a target, one of n, has fields that do not go together.
+func (o *Options[T, R]) check(target Target, n int) error {
+	invalid := func(why string) error { return fmt.Errorf("the reference %s: %s", o.Name, why) }
+	switch {
+	case target.Name != "" && (target.Every || target.Keep || target.AnyNamespace):
+		return invalid("Every, Keep and AnyNamespace are for a target that labels select, not for the name " + target.Name)
+	case target.Namespace != "" && target.AnyNamespace:
+		return invalid("AnyNamespace is for a target without a namespace, not for one in " + target.Namespace)
+	case target.Every && o.Targets == nil:
+		return invalid("Every is for Options.Targets, not for Options.Target")
+	case target.Keep && n > 1:
+		return invalid(fmt.Sprintf("Keep is for the only target of an object, not for one of %d", n))
+	}
+	return nil
+}
+
 // anyNamespace is the namespace of the labels of objects in all namespaces.
 const anyNamespace = "*"
 
@@ -167,12 +183,12 @@ func (o *Options[T, R]) copy(ctx context.Context, req *step.Request[T], found []
 	if o.Copy == nil || len(found) == 0 {
 		return nil
 	}
-	from := req.Object.DeepCopyObject().(T) //nolint:errcheck // a copy has the type
-	to := req.Object.DeepCopyObject().(T)   //nolint:errcheck // a copy has the type
+	to := req.Object.DeepCopyObject().(T) //nolint:errcheck // a copy has the type
 	o.Copy(to, slices.Clone(found))
-	if reflect.DeepEqual(from, to) {
+	if reflect.DeepEqual(req.Object, to) {
 		return nil
 	}
+	from := req.Object.DeepCopyObject().(T) //nolint:errcheck // a copy has the type
 	if !reflect.DeepEqual(from.GetAnnotations(), to.GetAnnotations()) || !reflect.DeepEqual(from.GetLabels(), to.GetLabels()) {
 		return fmt.Errorf("the reference %s: Options.Copy has changed labels or annotations: it may only change the spec", o.Name)
 	}
