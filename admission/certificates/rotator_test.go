@@ -6,6 +6,7 @@ package certificates_test
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
@@ -159,11 +160,17 @@ func TestAuthorityWaitsForEveryWebhook(t *testing.T) {
 		if len(authorities) != 2 || authorities[1].SerialNumber.Cmp(old.SerialNumber) != 0 {
 			t.Fatalf("%d authorities", len(authorities))
 		}
-		if err := a.leaf().CheckSignatureFrom(old); err != nil {
-			t.Errorf("the new authority signs before all trust it: %v", err)
+		for name, leaf := range map[string]*x509.Certificate{"served": a.leaf(), "stored": w.storedLeaf()} {
+			if err := leaf.CheckSignatureFrom(old); err != nil {
+				t.Errorf("the new authority has signed what is %s before all trust it: %v", name, err)
+			}
 		}
 		refuse = false
 		a.mustPass()
+		a.mustPass()
+		if err := w.storedLeaf().CheckSignatureFrom(old); err != nil {
+			t.Errorf("the new authority signs before API servers know it: %v", err)
+		}
 		time.Sleep(day)
 		a.mustPass()
 		if err := a.leaf().CheckSignatureFrom(authorities[0]); err != nil {
@@ -359,6 +366,14 @@ func TestSecretIsRestored(t *testing.T) {
 				if a.leaf().Equal(b.leaf()) {
 					t.Error("it knows what was lost")
 				}
+				a.mustPass()
+				if a.leaf().Equal(b.leaf()) {
+					t.Error("it serves a certificate that API servers may not trust yet")
+				}
+				config := &admissionv1.MutatingWebhookConfiguration{}
+				must(t, w.user.Get(w.ctx, client.ObjectKey{Name: "shop"}, config))
+				config.Webhooks[0].ClientConfig.CABundle = nil // what it still serves has to be trusted again
+				must(t, w.user.Update(w.ctx, config))
 				a.mustPass()
 				time.Sleep(day)
 				a.mustPass()

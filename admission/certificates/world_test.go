@@ -277,7 +277,13 @@ func (w *world) secret() *corev1.Secret {
 	return s
 }
 
-// authorities returns how many authorities are in the Secret, and the text of all.
+func (w *world) storedLeaf() *x509.Certificate {
+	w.Helper()
+	all, err := certutil.ParseCertsPEM(w.secret().Data[corev1.TLSCertKey])
+	must(w.T, err)
+	return all[0]
+}
+
 func (w *world) authorities() []*x509.Certificate {
 	w.Helper()
 	all, err := certutil.ParseCertsPEM(w.secret().Data["ca.crt"])

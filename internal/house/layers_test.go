@@ -46,6 +46,7 @@ var layers = map[string]int{
 	// The tower.
 	"":                        2, // workflows
 	"admission":               0,
+	"admission/certificates":  0,
 	"apply":                   5, // its Children is a step
 	"apply/internal/witness":  0,
 	"condition":               0,
