@@ -75,10 +75,10 @@ func parse(data map[string][]byte) (*contents, error) {
 func (o *Options) renew(old *contents, now time.Time, trusted bool) (next *contents, why string, err error) {
 	if old == nil {
 		next = &contents{}
-		if err := errors.Join(o.addAuthority(next, now), o.addServing(next, now)); err != nil {
-			return nil, "", err
+		if err = o.addAuthority(next, now); err == nil {
+			err = o.addServing(next, now)
 		}
-		return next, "there was none", next.encode()
+		return next, "there was none", next.encode(err)
 	}
 	first, leaf := old.authorities[0], old.serving.Leaf
 	own, late := leaf.CheckSignatureFrom(first) == nil, expired(leaf, now)
@@ -89,7 +89,9 @@ func (o *Options) renew(old *contents, now time.Time, trusted bool) (next *conte
 		if own && !expired(first, now) {
 			err = o.addServing(next, now)
 		}
-		err = errors.Join(err, o.addAuthority(next, now))
+		if err == nil {
+			err = o.addAuthority(next, now)
+		}
 		if err == nil && expired(next.serving.Leaf, now) {
 			err = o.addServing(next, now)
 		}
@@ -104,10 +106,7 @@ func (o *Options) renew(old *contents, now time.Time, trusted bool) (next *conte
 	default:
 		return old, "", nil
 	}
-	if err != nil {
-		return nil, "", err
-	}
-	return next, why, next.encode()
+	return next, why, next.encode(err)
 }
 
 // addAuthority puts a new authority in front, which may sign for our Service only.
@@ -131,13 +130,7 @@ func (o *Options) addAuthority(c *contents, now time.Time) error {
 
 // addServing replaces the serving certificate by a new one of the first authority.
 func (o *Options) addServing(c *contents, now time.Time) error {
-	if len(c.authorities) == 0 {
-		return nil // making the authority has failed, which is reported
-	}
-	end := now.Add(o.ServingLifetime)
-	if last := c.authorities[0].NotAfter; end.After(last) {
-		end = last
-	}
+	end := slices.MinFunc([]time.Time{now.Add(o.ServingLifetime), c.authorities[0].NotAfter}, time.Time.Compare)
 	certificate, key, err := issue(&x509.Certificate{
 		Subject:               pkix.Name{Organization: []string{organization}, CommonName: "webhooks"},
 		NotAfter:              end,
@@ -174,8 +167,11 @@ func issue(template, parent *x509.Certificate, signer crypto.Signer, now time.Ti
 	return certificate, key, err
 }
 
-// encode fills in the data.
-func (c *contents) encode() error {
+// encode fills in the data, unless there is an error already.
+func (c *contents) encode(err error) error {
+	if err != nil {
+		return err
+	}
 	authorities, err1 := certutil.EncodeCertificates(c.authorities...)
 	signer, err2 := keyutil.MarshalPrivateKeyToPEM(c.signer)
 	leaf, err3 := certutil.EncodeCertificates(c.serving.Leaf)

@@ -7,10 +7,8 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -188,61 +186,6 @@ func touch(w *world) error {
 	return w.user.Update(w.ctx, crd)
 }
 
-// Whatever is interrupted or lost, and whoever runs when, the API server trusts all replicas that
-// are ready.
-func TestAlwaysTrusted(t *testing.T) {
-	for seed := range uint64(4) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) { w.live(rand.New(rand.NewPCG(seed, 0))) })
-		})
-	}
-}
-
-// live lets three years pass.
-func (w *world) live(random *rand.Rand) {
-	last := map[*replica]time.Time{}
-	run := func(r *replica) {
-		last[r] = time.Now()
-		if err := r.pass(); err != nil && !errors.Is(err, errCrashed) {
-			w.Fatal(err)
-		}
-	}
-	for range 3 {
-		run(w.start())
-	}
-	for end := time.Now().Add(3 * 365 * day); time.Now().Before(end) && !w.Failed(); time.Sleep(time.Duration(random.IntN(int(8 * day)))) {
-		w.verify()
-		switch random.IntN(20) {
-		case 0:
-			must(w.T, w.user.Delete(w.ctx, w.secret()))
-		case 1:
-			s := w.secret()
-			key := slices.Sorted(maps.Keys(s.Data))[random.IntN(len(s.Data))]
-			s.Data[key] = s.Data[key][:random.IntN(len(s.Data[key])/2)]
-			must(w.T, w.user.Update(w.ctx, s))
-		case 2:
-			w.replicas[random.IntN(3)].dead = true
-		}
-		for n, r := range w.replicas {
-			if r.dead {
-				r = w.start()
-				w.replicas = slices.Delete(w.replicas, len(w.replicas)-1, len(w.replicas))
-				w.replicas[n] = r
-			}
-			if r.crash, r.writes = 0, 0; random.IntN(10) == 0 {
-				r.crash = random.IntN(13) - 6
-			}
-			if random.IntN(2) == 0 || last[r].IsZero() || time.Since(last[r]) > 10*day {
-				run(r)
-			}
-		}
-		if _, err := w.replicas[0].GetCertificate(nil); err == nil && !w.replicas[0].dead {
-			continue
-		}
-		run(w.replicas[1]) // so that there is a Secret
-	}
-}
-
 // A process that ends at any write leaves behind what the next one completes.
 func TestCrashAtEachWrite(t *testing.T) {
 	for crash := -4; crash <= 4; crash++ {
@@ -394,7 +337,7 @@ func TestBundleComesBack(t *testing.T) {
 			config := &admissionv1.MutatingWebhookConfiguration{}
 			must(t, w.user.Get(w.ctx, client.ObjectKey{Name: "shop"}, config))
 			config.Webhooks[0].ClientConfig.CABundle = bundle
-			a.dead = true // until it looks again, nothing can be trusted
+			a.dead = true // until its next pass, nothing can be trusted
 			must(t, w.user.Update(w.ctx, config))
 			a.dead = false
 			a.mustPass()

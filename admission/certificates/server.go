@@ -57,8 +57,8 @@ func (s *server) StartedChecker() healthz.Checker {
 
 // Rules returns what the Rotator needs to be allowed: in a Role in the namespace of the Secret, and
 // in a ClusterRole. All rules are for single objects; package permission prints them as markers. The
-// first one, to create the Secret, can't have a name and is not needed where whoever installs the
-// operator makes an empty Secret. It needs no list and no watch.
+// first one, to create the Secret, can't have a name. It is not needed where an empty Secret is
+// installed with the operator.
 func (r *Rotator) Rules() (role, clusterRole []rbacv1.PolicyRule) {
 	named := func(group, resource string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: names, Verbs: []string{"get", "update"}}

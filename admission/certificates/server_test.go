@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// Every replica serves webhooks, and whoever trusts the caBundle can call them.
+// Every replica serves webhooks, and a client that trusts the caBundle can call them.
 func TestServer(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	w := newWorld(t)

@@ -112,11 +112,11 @@ func clientConfigs(obj *unstructured.Unstructured) []map[string]any {
 		return asMaps(config)
 	}
 	webhooks, _ := obj.Object["webhooks"].([]any)
-	var configs []any
-	for _, webhook := range asMaps(webhooks...) {
-		configs = append(configs, webhook["clientConfig"])
+	configs := asMaps(webhooks...)
+	for i, webhook := range configs {
+		configs[i], _ = webhook["clientConfig"].(map[string]any)
 	}
-	return asMaps(configs...)
+	return configs
 }
 
 func asMaps(values ...any) []map[string]any {
