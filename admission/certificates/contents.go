@@ -191,7 +191,8 @@ func expired(c *x509.Certificate, now time.Time) bool { return !now.Before(c.Not
 
 // due reports whether two thirds of the life of a certificate are over.
 func due(c *x509.Certificate, now time.Time) bool {
-	return !now.Before(c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore) / 3 * 2))
+	made := c.NotBefore.Add(tolerance)
+	return !now.Before(made.Add(c.NotAfter.Sub(made) / 3 * 2))
 }
 
 // union returns each certificate once, the newest first, so that all replicas write the same.

@@ -7,9 +7,12 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"fmt"
+	"io"
 	"maps"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -379,6 +382,51 @@ func TestLeavesAlone(t *testing.T) {
 			if got := strings.Count(w.log.String(), want); got != 1 {
 				t.Errorf("the log has %q %d times:\n%s", want, got, &w.log)
 			}
+		}
+	})
+}
+
+// An API server of the operator gets its caBundle too. The API server in memory has no APIServices.
+func TestAPIService(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.options.APIServices = []string{"v1.shop.example.com"}
+		object := []byte(`{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v1.shop.example.com","resourceVersion":"1"},` +
+			`"spec":{"service":{"namespace":"shop-system","name":"shop-webhook"},"group":"shop.example.com"}}`)
+		config, puts := w.server.Config(), 0
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(request *http.Request) (*http.Response, error) {
+				if request.URL.Path != "/apis/apiregistration.k8s.io/v1/apiservices/v1.shop.example.com" {
+					return next.RoundTrip(request)
+				}
+				if request.Method == http.MethodPut {
+					puts++
+					object, _ = io.ReadAll(request.Body)
+				}
+				header := http.Header{"Content-Type": {"application/json"}}
+				return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(bytes.NewReader(object)), Request: request}, nil
+			})
+		})
+		r := w.rotator(config)
+		for range 2 {
+			must(t, r.Pass(w.ctx))
+		}
+		if want := base64.StdEncoding.EncodeToString(w.secret().Data["ca.crt"]); !strings.Contains(string(object), `"spec":{"caBundle":"`+want+`"`) || puts != 1 {
+			t.Errorf("after %d writes: %s", puts, object)
+		}
+	})
+}
+
+// Short lives are not over at once because certificates are valid a little before they are made.
+func TestShortLives(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.options.Interval, w.options.ServingLifetime, w.options.AuthorityLifetime = time.Second, 30*time.Second, 2*time.Minute
+		a := w.start()
+		a.mustPass()
+		w.written = nil
+		time.Sleep(15 * time.Second)
+		a.mustPass()
+		if len(w.written) > 0 {
+			t.Errorf("wrote %q", w.written)
 		}
 	})
 }
