@@ -107,7 +107,7 @@ func TestRotation(t *testing.T) {
 		a, b := w.start(), w.start()
 		first, leaves, most := []byte(nil), map[string]bool{}, 0
 		seen := map[string]bool{}
-		for range 3 * 365 / 5 {
+		for range 3 * 365 / 10 {
 			a.mustPass()
 			b.mustPass()
 			authorities := w.authorities()
@@ -119,7 +119,7 @@ func TestRotation(t *testing.T) {
 			}
 			most = max(most, len(authorities))
 			leaves[a.leaf().SerialNumber.String()] = true
-			time.Sleep(5 * day)
+			time.Sleep(10 * day)
 		}
 		if len(seen) != 5 || most != 2 || len(leaves) < 15 || len(leaves) > 30 {
 			t.Errorf("%d authorities, %d at once, %d serving certificates", len(seen), most, len(leaves))

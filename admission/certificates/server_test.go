@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	certutil "k8s.io/client-go/util/cert"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -62,4 +63,29 @@ func TestServer(t *testing.T) {
 	transport.CloseIdleConnections()
 	stop()
 	must(t, <-ended)
+}
+
+// Start rotates until its context ends, and soon tries again what has failed.
+func TestStart(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a := w.start()
+		ctx, stop := context.WithCancel(w.ctx)
+		ended := make(chan error, 1)
+		must(t, w.user.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secretKey.Namespace, Name: secretKey.Name}, Data: map[string][]byte{"a": []byte("b")}}))
+		go func() { ended <- a.Start(ctx) }()
+		time.Sleep(time.Hour)
+		if a.Ready(nil) == nil {
+			t.Error("it is ready with the Secret of another")
+		}
+		must(t, w.user.Delete(ctx, w.secret()))
+		time.Sleep(3 * time.Hour) // a tenth of the interval, and a tenth of that
+		must(t, a.Ready(nil))
+		first := a.leaf()
+		time.Sleep(65 * day)
+		if a.leaf().Equal(first) {
+			t.Error("it serves what it has made 65 days ago")
+		}
+		stop()
+		must(t, <-ended)
+	})
 }

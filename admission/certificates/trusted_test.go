@@ -11,6 +11,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // Whatever is interrupted or lost, and however seldom replicas run, the API server trusts all replicas that
@@ -18,6 +20,9 @@ import (
 func TestAlwaysTrusted(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			if seed > 0 {
+				rings.Test(t, "lets three years pass once more")
+			}
 			inWorld(t, func(t *testing.T, w *world) { w.live(rand.New(rand.NewPCG(seed, 0))) })
 		})
 	}
