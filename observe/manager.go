@@ -17,7 +17,11 @@ import (
 // Manager returns an observer for all engines of a manager: a [journal.Ring] that [explain.Serve]
 // serves, and series in the registry of controller-runtime. Call it once for each manager, before
 // the manager is started.
-func Manager(mgr manager.Manager) (journal.Observer, error) {
+func Manager(mgr manager.Manager, with ...Option) (journal.Observer, error) {
+	var chosen options
+	for _, option := range with {
+		option(&chosen)
+	}
 	series, err := metrics.New(ctrlmetrics.Registry, metrics.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
@@ -26,5 +30,12 @@ func Manager(mgr manager.Manager) (journal.Observer, error) {
 	if err := explain.Serve(mgr, ring); err != nil {
 		return nil, fmt.Errorf("serving explanations: %w", err)
 	}
-	return journal.Observers(ring, series), nil
+	if !chosen.page {
+		return journal.Observers(ring, series), nil
+	}
+	page, err := servePage(mgr, ring)
+	if err != nil {
+		return nil, fmt.Errorf("serving the page: %w", err)
+	}
+	return journal.Observers(ring, series, page), nil
 }

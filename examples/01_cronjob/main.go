@@ -78,7 +78,7 @@ func newManager(ctx context.Context, config *rest.Config, options ctrl.Options, 
 			return nil, fmt.Errorf("adding a health check: %w", err)
 		}
 	}
-	observer, err := observe.Manager(mgr)
+	observer, err := observe.Manager(mgr, observe.WithPage())
 	if err != nil {
 		return nil, fmt.Errorf("making the operator observable: %w", err)
 	}

@@ -66,7 +66,7 @@ func newManager(config *rest.Config, options ctrl.Options) (ctrl.Manager, error)
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
 	}
-	observer, err := observe.Manager(mgr)
+	observer, err := observe.Manager(mgr, observe.WithPage())
 	if err != nil {
 		return nil, fmt.Errorf("making the operator observable: %w", err)
 	}

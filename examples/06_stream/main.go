@@ -84,7 +84,7 @@ func newManager(config *rest.Config, options ctrl.Options, s settings) (ctrl.Man
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
 	}
-	observer, err := observe.Manager(mgr)
+	observer, err := observe.Manager(mgr, observe.WithPage())
 	if err == nil {
 		err = observe.Objects(mgr, &v1.Stream{}, &v1.Consumer{})
 	}

@@ -71,7 +71,7 @@ func newManager(config *rest.Config, options ctrl.Options) (ctrl.Manager, *handl
 	if err != nil {
 		return nil, nil, fmt.Errorf("creating the manager: %w", err)
 	}
-	observer, err := observe.Manager(mgr)
+	observer, err := observe.Manager(mgr, observe.WithPage())
 	if err != nil {
 		return nil, nil, fmt.Errorf("making the operator observable: %w", err)
 	}

@@ -115,10 +115,7 @@ func (f *operatorFlags) get(ctx context.Context, config *rest.Config, path strin
 	if token != "" && base.Scheme == "https" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	client := &http.Client{Transport: &http.Transport{
-		Proxy:           http.ProxyFromEnvironment,
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: f.insecure, MinVersion: tls.VersionTLS12}, //nolint:gosec // requested by --insecure
-	}}
+	client := &http.Client{Transport: f.transport()}
 	defer client.CloseIdleConnections()
 	response, err := client.Do(request)
 	if err != nil {
@@ -133,6 +130,14 @@ func (f *operatorFlags) get(ctx context.Context, config *rest.Config, path strin
 		return answer{}, fmt.Errorf("reading the answer of the operator at %s: %w", f.endpoint, err)
 	}
 	return answer{response.Header, response.StatusCode, response.Status, body}, nil
+}
+
+// transport returns what reaches the operator.
+func (f *operatorFlags) transport() *http.Transport {
+	return &http.Transport{
+		Proxy:           http.ProxyFromEnvironment,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: f.insecure, MinVersion: tls.VersionTLS12}, //nolint:gosec // requested by --insecure
+	}
 }
 
 // refusal returns the error of an answer that is not OK, nil if it is.

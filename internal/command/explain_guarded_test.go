@@ -4,9 +4,14 @@
 package command
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
 	"os/exec"
 	"strings"
 	"testing"
@@ -19,9 +24,10 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/view"
 	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/observe"
 )
 
 // An operator that guards its metrics explains only to clients that may read the path.
@@ -56,6 +62,93 @@ func TestExplainIsGuardedLikeMetrics(t *testing.T) {
 	}
 }
 
+// The page of an operator needs a token for each of its addresses, and "ctrlkit view" passes it on.
+func TestPageIsGuardedLikeMetrics(t *testing.T) {
+	rings.Test(t, "starts a control plane")
+	plane := shared.ForTest(t)
+	kubectl := func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), plane.Assets().Program("kubectl"), append([]string{"--kubeconfig", plane.Kubeconfig()}, args...)...)
+		output, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("kubectl %s: %v", strings.Join(args, " "), err)
+		}
+		return strings.TrimSpace(string(output))
+	}
+	kubectl("apply", "-f", "testdata/guarded/reader.yaml")
+	kubectl("create", "serviceaccount", "guest", "-n", "default")
+	kubectl("create", "configmap", "viewed", "-n", "default")
+	endpoint := serveGuarded(t, plane, journal.Object{Kind: "ConfigMap", Namespace: "default", Name: "viewed"})
+	may, mayNot := kubectl("create", "token", "explainer"), kubectl("create", "token", "guest")
+
+	paths := []string{"", "page.css", "page.js", "objects", "objects?stream=1", "object?kind=ConfigMap&namespace=default&name=viewed", "timeline?kind=ConfigMap&namespace=default&name=viewed"}
+	for _, path := range paths {
+		for token, want := range map[string]int{may: http.StatusOK, mayNot: http.StatusForbidden, "": http.StatusUnauthorized} {
+			if got := getWithToken(t, endpoint+view.Path+path, token); got != want {
+				t.Errorf("GET %s with the token of %.8s…: %d, want %d", path, token, got, want)
+			}
+		}
+	}
+
+	f := &viewFlags{operatorFlags: operatorFlags{endpoint: endpoint, token: may, insecure: true}}
+	page, from, err := f.page(t.Context(), plane.Config())
+	if err != nil || !strings.Contains(from, "The operator at") {
+		t.Fatalf("%q, error %v", from, err)
+	}
+	g := newGuarded(page)
+	server := httptest.NewServer(g)
+	defer server.Close()
+	jar, _ := cookiejar.New(nil) //nolint:errcheck // it has no options
+	client := &http.Client{Jar: jar}
+	for _, test := range []struct {
+		path, want string
+		code       int
+	}{
+		{"/objects", "it has a key", http.StatusUnauthorized},
+		{"/objects?key=wrong", "it has a key", http.StatusUnauthorized},
+		{"/?key=" + g.key, "Overview", http.StatusOK},
+		{"/object?kind=ConfigMap&namespace=default&name=viewed", "ConfigMap default/other", http.StatusOK},
+		{"/page.js", "EventSource", http.StatusOK},
+	} {
+		response, err := client.Get(server.URL + test.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(response.Body) //nolint:errcheck // the body is compared
+		_ = response.Body.Close()
+		if response.StatusCode != test.code || !strings.Contains(string(body), test.want) {
+			t.Errorf("%s: %s, want %d with %q:\n%s", test.path, response.Status, test.code, test.want, body)
+		}
+	}
+	response, err := client.Get(server.URL + "/objects?stream=1") // the first event comes before the stream ends
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // only read from
+	if line, err := bufio.NewReader(response.Body).ReadString('\n'); err != nil || line != "event: patch\n" {
+		t.Errorf("the stream begins with %q, error %v", line, err)
+	}
+}
+
+func getWithToken(t *testing.T, address, token string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	client := &http.Client{Transport: (&operatorFlags{insecure: true}).transport()}
+	defer client.CloseIdleConnections()
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
+}
+
 // serveGuarded runs a manager that knows of an object that waits, until the test ends.
 func serveGuarded(t *testing.T, plane *controlplane.ControlPlane, object journal.Object) (endpoint string) {
 	t.Helper()
@@ -73,11 +166,12 @@ func serveGuarded(t *testing.T, plane *controlplane.ControlPlane, object journal
 	if err != nil {
 		t.Fatal(err)
 	}
-	ring := journal.NewRing(journal.RingOptions{})
-	if err := explain.Serve(mgr, ring); err != nil {
+	observer, err := observe.Manager(mgr, observe.WithPage())
+	if err != nil {
 		t.Fatal(err)
 	}
-	run := journal.NewRun(ring, "1", "settings", object)
+	run := journal.NewRun(observer, "1", "settings", object)
+	run.Note(t.Context(), journal.Started{})
 	run.Note(t.Context(), journal.StepEnded{Step: "Copy", Phase: journal.PhaseDo, Outcome: journal.Outcome{Waits: []journal.Wait{{For: "ConfigMap default/other"}}}})
 	run.Note(t.Context(), journal.Finished{Result: journal.ResultWaiting})
 

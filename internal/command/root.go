@@ -52,6 +52,7 @@ and no other program, or in memory.`,
 		newSuperviseCommand(),
 		newVersionCommand(),
 		newVetCommand(),
+		newViewCommand(),
 	)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

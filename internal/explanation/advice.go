@@ -16,16 +16,32 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// advice is one thing to do, with its detail: a command, or an error in full.
-type advice struct{ text, detail string }
+// An Advice is one thing to do, with its detail: a command, or an error in full.
+type Advice struct{ Text, Detail string }
 
 // todo writes what a person can do, each thing once. About an object that is not ready it always
 // writes something.
 func (p *page) todo() {
-	var all []advice
-	most, more := mostAdvice, 0
+	all, more := p.advise()
+	if len(all) == 0 {
+		return
+	}
+	p.line("")
+	p.line("What to do")
+	for _, a := range all {
+		p.line("  - %s", a.Text)
+		if a.Detail != "" && !strings.Contains(p.text.String(), a.Detail) {
+			p.line("      %s", a.Detail)
+		}
+	}
+	p.more(more)
+}
+
+// advise returns what to do, and how much more there is of it.
+func (p *page) advise() (all []Advice, more int) {
+	most := mostAdvice
 	add := func(detail, format string, args ...any) {
-		a := advice{oneLine(fmt.Sprintf(format, args...)), oneLine(detail)}
+		a := Advice{oneLine(fmt.Sprintf(format, args...)), oneLine(detail)}
 		switch {
 		case slices.Contains(all, a):
 		case len(all) < most:
@@ -47,18 +63,7 @@ func (p *page) todo() {
 	if len(all) == 0 && p.x.Object != nil && !p.x.Ready() {
 		p.advisePatience(add)
 	}
-	if len(all) == 0 {
-		return
-	}
-	p.line("")
-	p.line("What to do")
-	for _, a := range all {
-		p.line("  - %s", a.text)
-		if a.detail != "" && !strings.Contains(p.text.String(), a.detail) {
-			p.line("      %s", a.detail)
-		}
-	}
-	p.more(more)
+	return all, more
 }
 
 type adder func(detail, format string, args ...any)

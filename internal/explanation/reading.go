@@ -89,7 +89,7 @@ func (r *reading) read(e journal.Entry) {
 func (r *reading) start(e journal.Entry, ev journal.Started) {
 	run := Run{Began: e.Time}
 	for _, cause := range ev.Causes {
-		run.Causes = append(run.Causes, causeText(cause))
+		run.Causes = append(run.Causes, CauseText(cause))
 		if cause.Kind == journal.CauseOwnChange && cause.Verb == "created" {
 			r.known = true
 		}
@@ -142,7 +142,7 @@ func (r *reading) controller() Controller {
 		r.Steps = r.keepSince(r.midway(), r.Running)
 	}
 	for _, c := range r.causes {
-		r.Queued = append(r.Queued, causeText(c))
+		r.Queued = append(r.Queued, CauseText(c))
 	}
 	r.Runs = r.Runs[max(0, len(r.Runs)-mostRuns):]
 	return r.Controller
@@ -166,8 +166,8 @@ func (r *reading) midway() []Step {
 	return steps
 }
 
-// causeText describes a cause to readers who do not know package journal.
-func causeText(c journal.Cause) string {
+// CauseText says what has caused a reconcile, in words that stand after "because".
+func CauseText(c journal.Cause) string {
 	times := ""
 	if c.Times > 1 {
 		times = fmt.Sprintf(" %d times", c.Times)

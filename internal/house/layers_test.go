@@ -63,6 +63,7 @@ var layers = map[string]int{
 	"step/steptest":           5,
 	"internal/orphans":        1,
 	"internal/explanation":    4, // what an operator says of itself, independent of the engine
+	"internal/view":           5,
 	"explain":                 5, // imports no engine: see independent
 	"observe":                 6,
 	"permission":              0,

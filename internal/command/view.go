@@ -1,0 +1,274 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/ctrlkit/ctrlkit/internal/view"
+)
+
+// viewFlags are the flags of "ctrlkit view".
+type viewFlags struct {
+	operatorFlags
+	namespace, remotePort string
+	port                  int
+	kinds                 []string
+}
+
+func newViewCommand() *cobra.Command {
+	flags := new(viewFlags)
+	cmd := &cobra.Command{
+		Use:   "view [NAMESPACE/LEASE]",
+		Short: "Show a live page about an operator, in the browser",
+		Long: `View serves a live page about an operator on this machine, and prints its address: the objects grouped by what is in
+their way, what can be done about each, and reconciles on an axis of time.
+
+The page comes from the operator, if it serves one (observe.WithPage), and has then its steps, causes and writes. View
+asks where the operator serves its metrics, as "ctrlkit explain" does: at --endpoint, at $CTRLKIT_ENDPOINT, or at
+` + defaultEndpoint + `. With NAMESPACE/LEASE it forwards a port to the Pod that holds the Lease, which is the leader.
+
+Of any other operator the page shows what the API server alone says: objects of all kinds that have a definition, or
+those of --kind, with their conditions, events, owned objects and writers.
+
+The address has a key, without which nothing is served. It is for this machine only.
+
+Exit codes: 0 Ctrl-C, 1 there is neither an operator nor a cluster to ask, 2 wrong usage.`,
+		Example: `  ctrlkit view                                             an operator on this machine, or the cluster alone
+  ctrlkit view --endpoint http://localhost:9090
+  TOKEN=$(kubectl create token -n shop-system explainer)
+  ctrlkit view shop-system/shop.example.com --token "$TOKEN" --insecure
+  ctrlkit view --endpoint none --kind widgets.example.com -n shop`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
+	}
+	flags.register(cmd.Flags())
+	cmd.Flags().StringVarP(&flags.namespace, "namespace", "n", "", "show the objects of this `NAMESPACE` only, if the operator serves no page")
+	cmd.Flags().StringSliceVar(&flags.kinds, "kind", nil, "show the objects of this `KIND`, with its group: widgets.example.com; repeatable")
+	cmd.Flags().IntVar(&flags.port, "port", 0, "serve at this `PORT` of the machine (default any)")
+	cmd.Flags().StringVar(&flags.remotePort, "remote-port", "8443", "`PORT` of the operator's metrics server in its Pod, for NAMESPACE/LEASE")
+	return cmd
+}
+
+func (f *viewFlags) run(cmd *cobra.Command, args []string) error {
+	given := cmd.Flags().Changed("endpoint")
+	if err := f.checkEndpoint(given); err != nil {
+		return &exitError{exitUsage, err}
+	}
+	if len(args) == 1 && (given || strings.Count(args[0], "/") != 1) {
+		return &exitError{exitUsage, fmt.Errorf("%q: name the Lease of the operator as NAMESPACE/LEASE, without --endpoint", args[0])}
+	}
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	config, _, err := f.cluster("")
+	if err != nil {
+		if len(args) == 1 || f.endpoint == noEndpoint {
+			return err
+		}
+		config = nil // the operator alone may answer
+	} else {
+		config.Timeout = 0 // watches are not to end
+	}
+	if len(args) == 1 {
+		if f.endpoint, err = f.forward(ctx, cmd, config, args[0]); err != nil {
+			return err
+		}
+	}
+	page, from, err := f.page(ctx, config)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(f.port)))
+	if err != nil {
+		return fmt.Errorf("serving the page: %w", err)
+	}
+	guarded := newGuarded(page)
+	fmt.Fprintf(cmd.OutOrStdout(), "%s\n", from)
+	fmt.Fprintf(cmd.OutOrStdout(), "The page is at %s until Ctrl-C\n", guarded.address(listener.Addr().String()))
+	server := &http.Server{Handler: guarded, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	go func() {
+		<-ctx.Done()
+		_ = server.Close()
+	}()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving the page: %w", err)
+	}
+	return nil
+}
+
+// page returns the page of the operator, or one of the cluster alone, and in a line which of them.
+func (f *viewFlags) page(ctx context.Context, config *rest.Config) (page http.Handler, from string, err error) {
+	why := ""
+	if f.endpoint != noEndpoint {
+		proxy, err := f.operatorPage(ctx, config)
+		if err == nil {
+			return proxy, "The operator at " + f.endpoint + " serves it", nil
+		}
+		if config == nil {
+			return nil, "", err
+		}
+		why = err.Error()
+	}
+	var kinds []schema.GroupKind
+	for _, kind := range f.kinds {
+		mapping, err := mappingOf(config, kind)
+		if err != nil {
+			return nil, "", fmt.Errorf("--kind %s: %w", kind, err)
+		}
+		kinds = append(kinds, mapping.GroupVersionKind.GroupKind())
+	}
+	page, err = view.OfCluster(ctx, config, f.namespace, why, kinds...)
+	from = "It shows what the API server at " + config.Host + " says"
+	if why != "" {
+		from += ": " + why
+	}
+	return page, from, err
+}
+
+// operatorPage returns a proxy for the page of the operator, if it serves one.
+func (f *viewFlags) operatorPage(ctx context.Context, config *rest.Config) (http.Handler, error) {
+	got, err := f.get(ctx, config, view.Path, url.Values{}, 5*time.Second)
+	switch {
+	case err != nil:
+		return nil, err
+	case got.code == http.StatusNotFound:
+		return nil, fmt.Errorf("the operator at %s serves no page: it needs observe.WithPage", f.endpoint)
+	}
+	if err := f.refusal(got, view.Path+"*"); err != nil {
+		return nil, err
+	}
+	base, err := url.Parse(f.endpoint)
+	if err != nil {
+		return nil, err
+	}
+	token := f.token
+	if config != nil {
+		token = cmp.Or(token, config.BearerToken)
+	}
+	return &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(base)
+			r.Out.URL.Path = strings.TrimSuffix(base.Path, "/") + strings.TrimSuffix(view.Path, "/") + r.In.URL.Path
+			r.Out.Header.Del("Cookie")
+			r.Out.Header.Del("Authorization")
+			if token != "" && base.Scheme == "https" {
+				r.Out.Header.Set("Authorization", "Bearer "+token)
+			}
+		},
+		FlushInterval: -1, // events are sent at once
+		Transport:     f.transport(),
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, "the operator at "+f.endpoint+" does not answer: "+err.Error(), http.StatusBadGateway)
+		},
+	}, nil
+}
+
+// forward runs kubectl to forward a port of this machine to the Pod that holds a Lease, and returns
+// the address.
+func (f *viewFlags) forward(ctx context.Context, cmd *cobra.Command, config *rest.Config, name string) (string, error) {
+	namespace, name, _ := strings.Cut(name, "/")
+	leases, err := leasesIn(ctx, config, namespace)
+	if err != nil {
+		return "", fmt.Errorf("reading the Leases of namespace %s: %w", namespace, err)
+	}
+	i := slices.IndexFunc(leases, func(l coordinationv1.Lease) bool { return l.Name == name })
+	if i < 0 {
+		return "", fmt.Errorf("there is no Lease %s/%s: kubectl get lease -n %s lists them", namespace, name, namespace)
+	}
+	pod, ok := holderOf(&leases[i])
+	if !ok {
+		return "", fmt.Errorf("no Pod holds the Lease %s/%s now: is the operator running?", namespace, name)
+	}
+	args := []string{"port-forward", "--address", "127.0.0.1", "-n", namespace, "pod/" + pod, ":" + f.remotePort}
+	for flag, value := range map[string]string{"--kubeconfig": f.kubeconfig, "--context": f.context} {
+		if value != "" {
+			args = append(args, flag, value)
+		}
+	}
+	kubectl := exec.CommandContext(ctx, "kubectl", args...) //nolint:gosec // the names are those of a Lease, which are checked
+	out, err := kubectl.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	said := &bytes.Buffer{}
+	kubectl.Stderr = said
+	if err := kubectl.Start(); err != nil {
+		return "", fmt.Errorf("forwarding a port needs kubectl; without it, forward port %s of pod %s/%s yourself and give --endpoint: %w", f.remotePort, namespace, pod, err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if _, rest, ok := strings.Cut(lines.Text(), "Forwarding from "); ok {
+			address, _, _ := strings.Cut(rest, " ")
+			go func() { _, _ = io.Copy(io.Discard, out); _ = kubectl.Wait() }()
+			return "https://" + address, nil
+		}
+	}
+	err = kubectl.Wait()
+	return "", fmt.Errorf("kubectl %s: %s (%w)", strings.Join(args, " "), strings.TrimSpace(said.String()), err)
+}
+
+// guarded serves a page to those who know its key: at first in the address, then in a cookie. The
+// name by which it is called has to be that of this machine, so that no other site can reach it by a
+// name that leads here.
+type guarded struct {
+	page http.Handler
+	key  string
+}
+
+const keyCookie = "ctrlkit-view"
+
+func newGuarded(page http.Handler) *guarded { return &guarded{page, rand.Text()} }
+
+// address is where the page is, with its key.
+func (g *guarded) address(host string) string { return "http://" + host + "/?key=" + g.key }
+
+func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = r.Host
+	}
+	if host != "127.0.0.1" && host != "localhost" && host != "::1" {
+		http.Error(w, "this page is served for this machine only, at 127.0.0.1", http.StatusForbidden)
+		return
+	}
+	q := r.URL.Query()
+	if g.same(q.Get("key")) {
+		http.SetCookie(w, &http.Cookie{Name: keyCookie, Value: g.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		q.Del("key")
+		http.Redirect(w, r, (&url.URL{Path: r.URL.Path, RawQuery: q.Encode()}).String(), http.StatusSeeOther)
+		return
+	}
+	cookie, err := r.Cookie(keyCookie)
+	if err != nil || !g.same(cookie.Value) {
+		http.Error(w, "open the page with the address that ctrlkit view has printed: it has a key", http.StatusUnauthorized)
+		return
+	}
+	g.page.ServeHTTP(w, r)
+}
+
+func (g *guarded) same(key string) bool {
+	return subtle.ConstantTimeCompare([]byte(key), []byte(g.key)) == 1
+}

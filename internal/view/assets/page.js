@@ -1,0 +1,136 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Keeps a page live: the server sends the elements that have changed. Without this script the page
+// is complete, and stays as it was when it was loaded.
+
+const connection = document.getElementById("connection");
+let version = document.body.dataset.version;
+let source, lostAt;
+
+// make returns the element of some HTML that the server has made.
+function make(html) {
+  const template = document.createElement("template");
+  template.innerHTML = html;
+  return template.content.firstElementChild;
+}
+
+function apply(patch) {
+  const fresh = new Map();
+  for (const { id, html } of patch.set ?? []) fresh.set(id, make(html));
+  const find = (id) => fresh.get(id) ?? document.getElementById(id);
+  for (const [id, element] of fresh) {
+    const old = document.getElementById(id);
+    if (!old) continue;
+    if (old.open) element.open = true; // a person has opened it
+    const scrolled = [...old.querySelectorAll(".scroll")].map((e) => [e.scrollLeft, e.scrollLeft + e.clientWidth >= e.scrollWidth - 4]);
+    const focused = old.contains(document.activeElement) && document.activeElement.getAttribute("href");
+    old.replaceWith(element);
+    [...element.querySelectorAll(".scroll")].forEach((e, i) => {
+      if (scrolled[i]) e.scrollLeft = scrolled[i][1] ? e.scrollWidth : scrolled[i][0];
+    });
+    if (focused) element.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
+  }
+  for (const { id, within } of patch.order ?? []) {
+    const parent = find(id);
+    if (!parent) continue;
+    const keep = new Set(within);
+    for (const child of [...parent.children]) if (child.dataset.live !== undefined && !keep.has(child.id)) child.remove();
+    let after = null;
+    for (let i = within.length - 1; i >= 0; i--) {
+      const child = find(within[i]);
+      if (!child) continue;
+      if (child.parentNode !== parent || child.nextSibling !== after) parent.insertBefore(child, after);
+      after = child;
+    }
+  }
+  version = patch.version;
+  ages();
+}
+
+function open() {
+  source?.close();
+  const url = new URL(location.href);
+  url.hash = "";
+  url.searchParams.set("stream", "1");
+  url.searchParams.set("version", version);
+  source = new EventSource(url);
+  source.addEventListener("open", () => {
+    lostAt = undefined;
+    connection.textContent = "live";
+    connection.className = "connection good";
+  });
+  source.addEventListener("error", () => {
+    lostAt ??= new Date();
+    connection.textContent = `connection lost at ${lostAt.toLocaleTimeString()}, trying again`;
+    connection.className = "connection bad";
+    if (source.readyState === EventSource.CLOSED) setTimeout(open, 2000); // the browser does not try again
+  });
+  source.addEventListener("patch", (event) => apply(JSON.parse(event.data)));
+}
+
+// ages shows times as how long ago they are.
+function ages() {
+  const now = Date.now();
+  for (const element of document.querySelectorAll("time")) {
+    const at = new Date(element.dateTime);
+    element.title ||= at.toLocaleString();
+    const text = age((now - at) / 1000);
+    if (element.textContent !== text) element.textContent = text;
+  }
+}
+
+function age(seconds) {
+  const future = seconds < -1;
+  const s = Math.max(0, Math.round(Math.abs(seconds)));
+  const text = s < 120 ? `${s}s` : s < 7200 ? `${Math.round(s / 60)}m` : s < 172800 ? `${Math.round(s / 3600)}h` : `${Math.round(s / 86400)}d`;
+  return future ? `in ${text}` : `${text} ago`;
+}
+
+// The filter works as one types.
+const form = document.querySelector("form[role=search]");
+if (form) {
+  let timer;
+  const filter = () => {
+    const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value !== ""));
+    history.replaceState(null, "", `${location.pathname}?${query}`);
+    version = "";
+    open();
+  };
+  form.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(filter, 120);
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    filter();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "/" && !event.target.matches("input, select")) {
+      event.preventDefault();
+      form.elements.q.focus();
+    }
+  });
+}
+
+// An address with the id of a reconcile opens what is said of it.
+function reveal() {
+  const target = location.hash && document.getElementById(location.hash.slice(1));
+  if (target?.tagName === "DETAILS") {
+    target.open = true;
+    target.scrollIntoView({ block: "nearest" });
+  }
+}
+addEventListener("hashchange", reveal);
+reveal();
+
+for (const element of document.querySelectorAll("[data-end]")) element.scrollLeft = element.scrollWidth;
+setInterval(ages, 1000);
+ages();
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) source?.close();
+  else open();
+});
+addEventListener("pagehide", () => source?.close());
+addEventListener("pageshow", (event) => event.persisted && open());
+open();

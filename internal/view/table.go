@@ -1,0 +1,306 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+// A table has a row for each object. It exists while there are viewers.
+type table struct {
+	mu      sync.Mutex
+	rows    map[journal.Object]*entry
+	results map[journal.Object]journal.Result // of objects that are not ready
+	follows map[schema.GroupKind]*follow
+	version uint64        // grows with each change
+	signal  chan struct{} // closed at the next change
+}
+
+// An entry is a row with the object that it was made of, which belongs to the cache.
+type entry struct {
+	row
+	from client.Object
+	kind schema.GroupVersionKind
+}
+
+// A follow is a kind that the table gets its objects of.
+type follow struct {
+	stop   func()
+	synced func() bool
+	err    error
+}
+
+func newTable() *table {
+	return &table{
+		rows: map[journal.Object]*entry{}, results: map[journal.Object]journal.Result{},
+		follows: map[schema.GroupKind]*follow{}, signal: make(chan struct{}),
+	}
+}
+
+// follow begins to get the objects of a kind, unless it does already.
+func (t *table) follow(objects Objects, kind schema.GroupKind) {
+	t.mu.Lock()
+	_, following := t.follows[kind]
+	if !following {
+		t.follows[kind] = &follow{stop: func() {}, synced: func() bool { return false }}
+	}
+	t.mu.Unlock()
+	if following {
+		return
+	}
+	_, stop, synced, err := objects.Follow(kind, func(gvk schema.GroupVersionKind) toolscache.ResourceEventHandler {
+		return toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(obj any) { t.set(obj, gvk) },
+			UpdateFunc: func(_, obj any) { t.set(obj, gvk) },
+			DeleteFunc: func(obj any) { t.remove(obj, gvk) },
+		}
+	})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil {
+		t.follows[kind] = &follow{stop: func() {}, synced: func() bool { return true }, err: err}
+		return
+	}
+	t.follows[kind] = &follow{stop: stop, synced: synced}
+}
+
+// close ends what follow has begun.
+func (t *table) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, f := range t.follows {
+		f.stop()
+	}
+}
+
+// loading reports whether objects are missing that are about to come, and errs which kinds can't be
+// followed.
+func (t *table) loading() (loading bool, errs []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for kind, f := range t.follows {
+		loading = loading || !f.synced()
+		if f.err != nil {
+			errs = append(errs, kind.String()+": "+f.err.Error())
+		}
+	}
+	slices.Sort(errs)
+	return loading, errs
+}
+
+func (t *table) set(value any, kind schema.GroupVersionKind) {
+	obj, ok := value.(client.Object)
+	if !ok {
+		return
+	}
+	key := journal.ObjectOf(kind.GroupKind(), client.ObjectKeyFromObject(obj))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.put(key, &entry{row: rowOf(obj, kind, t.results[key]), from: obj, kind: kind})
+}
+
+func (t *table) put(key journal.Object, e *entry) {
+	before := t.rows[key]
+	t.rows[key] = e
+	if before == nil || before.row != e.row {
+		t.bump()
+	}
+}
+
+func (t *table) remove(value any, kind schema.GroupVersionKind) {
+	if final, ok := value.(toolscache.DeletedFinalStateUnknown); ok {
+		value = final.Obj
+	}
+	obj, ok := value.(client.Object)
+	if !ok {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.rows, journal.ObjectOf(kind.GroupKind(), client.ObjectKeyFromObject(obj)))
+	t.bump()
+}
+
+// finished notes how a reconcile has ended.
+func (t *table) finished(key journal.Object, result journal.Result) {
+	switch result {
+	case journal.ResultConverged, journal.ResultStale:
+		return // nothing was evaluated
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if ofResult[result] == "" {
+		delete(t.results, key)
+	} else {
+		t.results[key] = result
+	}
+	if e := t.rows[key]; e != nil {
+		t.put(key, &entry{row: rowOf(e.from, e.kind, t.results[key]), from: e.from, kind: e.kind})
+	}
+}
+
+// changed wakes viewers: something has happened, in the table or beside it.
+func (t *table) changed() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.bump()
+}
+
+func (t *table) bump() {
+	t.version++
+	close(t.signal)
+	t.signal = make(chan struct{})
+}
+
+// next returns a channel that is closed at the next change.
+func (t *table) next() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.signal
+}
+
+// A filter says which rows to show. Its zero value is all.
+type filter struct {
+	Text, Kind, Namespace, State, Group string
+}
+
+// matches reports whether a row is to be shown. Each word of the text must be in it.
+func (f *filter) matches(r *row, words []string) bool {
+	if f.Kind != "" && r.object.Kind != f.Kind || f.Namespace != "" && r.object.Namespace != f.Namespace ||
+		f.State != "" && string(r.state) != f.State || f.Group != "" && r.group != f.Group {
+		return false
+	}
+	for _, word := range words {
+		if !strings.Contains(r.text, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// A group is rows with the same trouble.
+type group struct {
+	Key    string
+	State  State
+	Reason string
+	Text   string // what all have in common
+	Since  time.Time
+	Count  int
+	Rows   []row // those that have it for longest, the first ones
+}
+
+// A selection is what a filter leaves of the table.
+type selection struct {
+	Groups            []group
+	Total, Matching   int
+	Kinds, Namespaces []string
+	States            map[State]int
+}
+
+// choose returns the groups of the rows that match, at most so many rows of each.
+func (t *table) choose(f filter, most int) selection {
+	words := strings.Fields(strings.ToLower(f.Text))
+	s := selection{States: map[State]int{}}
+	kinds, namespaces, groups := map[string]bool{}, map[string]bool{}, map[string]*group{}
+	withoutState := f
+	withoutState.State = ""
+	t.mu.Lock()
+	for _, e := range t.rows {
+		r := &e.row
+		s.Total++
+		kinds[r.object.Kind], namespaces[r.object.Namespace] = true, true
+		if !withoutState.matches(r, words) {
+			continue
+		}
+		s.States[r.state]++
+		if !f.matches(r, words) {
+			continue
+		}
+		s.Matching++
+		g := groups[r.group]
+		if g == nil {
+			g = &group{Key: r.group, State: r.state, Reason: r.reason, Text: r.message, Since: r.since}
+			groups[r.group] = g
+		}
+		g.add(*r, most)
+	}
+	t.mu.Unlock()
+	for _, g := range groups {
+		slices.SortFunc(g.Rows, longest)
+		g.Rows = g.Rows[:min(len(g.Rows), most)]
+		s.Groups = append(s.Groups, *g)
+	}
+	slices.SortFunc(s.Groups, func(a, b group) int {
+		return cmp.Or(a.State.rank()-b.State.rank(), b.Count-a.Count, cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Key, b.Key))
+	})
+	s.Kinds, s.Namespaces = sortedKeys(kinds), sortedKeys(namespaces)
+	return s
+}
+
+// add counts a row, and keeps it if it may be one of the first.
+func (g *group) add(r row, most int) {
+	if g.Count++; g.Count > 1 && r.message != g.Text {
+		g.Text = r.common()
+	}
+	if r.since.Before(g.Since) {
+		g.Since = r.since
+	}
+	if g.Rows = append(g.Rows, r); len(g.Rows) >= 4*most+64 {
+		slices.SortFunc(g.Rows, longest)
+		g.Rows = g.Rows[:most]
+	}
+}
+
+func longest(a, b row) int {
+	return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.object.Kind, b.object.Kind), cmp.Compare(a.object.Namespace, b.object.Namespace), cmp.Compare(a.object.Name, b.object.Name))
+}
+
+func sortedKeys(set map[string]bool) []string {
+	var all []string
+	for key := range set {
+		if key != "" {
+			all = append(all, key)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// A tally has the objects of a kind by state.
+type tally struct {
+	Kind   schema.GroupKind
+	States map[State]int
+	Total  int
+}
+
+// tallies counts the objects of each kind.
+func (t *table) tallies() []tally {
+	byKind := map[schema.GroupKind]*tally{}
+	t.mu.Lock()
+	for kind := range t.follows {
+		byKind[kind] = &tally{Kind: kind, States: map[State]int{}}
+	}
+	for key, e := range t.rows {
+		k := byKind[schema.GroupKind{Group: key.Group, Kind: key.Kind}]
+		k.States[e.state]++
+		k.Total++
+	}
+	t.mu.Unlock()
+	var all []tally
+	for _, k := range byKind {
+		all = append(all, *k)
+	}
+	slices.SortFunc(all, func(a, b tally) int { return cmp.Compare(a.Kind.String(), b.Kind.String()) })
+	return all
+}
