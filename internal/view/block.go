@@ -10,6 +10,7 @@ import (
 	"hash/fnv"
 	"html/template"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ import (
 var assets embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"when":  func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"px":    func(x float64) string { return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64) },
 	"clock": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
 	"time": func(t time.Time) template.HTML {
 		if t.IsZero() {

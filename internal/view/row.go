@@ -132,10 +132,15 @@ func (r *row) common() string {
 	return numbers.ReplaceAllString(uids.ReplaceAllString(text, "…"), "#")
 }
 
-// groupKey is the same for objects with the same trouble.
+// groupKey is the same for objects with the same trouble, also if the result of the last reconcile is
+// known of some of them only.
 func (r *row) groupKey() string {
+	state := r.state
+	if state == Waiting || state == Failing {
+		state = NotReady
+	}
 	h := fnv.New64a()
-	for _, part := range []string{string(r.state), r.reason, r.common()} {
+	for _, part := range []string{string(state), r.reason, r.common()} {
 		_, _ = h.Write([]byte(part + "\x00")) // never fails
 	}
 	return strconv.FormatUint(h.Sum64(), 36)

@@ -198,6 +198,8 @@ type group struct {
 	Since  time.Time
 	Count  int
 	Rows   []row // those that have it for longest, the first ones
+
+	differ bool // whether the messages do
 }
 
 // A selection is what a filter leaves of the table.
@@ -250,8 +252,11 @@ func (t *table) choose(f filter, most int) selection {
 
 // add counts a row, and keeps it if it may be one of the first.
 func (g *group) add(r row, most int) {
-	if g.Count++; g.Count > 1 && r.message != g.Text {
-		g.Text = r.common()
+	if g.Count++; !g.differ && r.message != g.Text {
+		g.Text, g.differ = r.common(), true
+	}
+	if g.State == NotReady || r.state != NotReady && r.state.rank() < g.State.rank() {
+		g.State = r.state
 	}
 	if r.since.Before(g.Since) {
 		g.Since = r.since
