@@ -192,7 +192,7 @@ func (c *Cluster) Children(ctx context.Context, owner *unstructured.Unstructured
 		for i := range list.Items {
 			for _, ref := range list.Items[i].GetOwnerReferences() {
 				if ref.UID == owner.GetUID() {
-					r := rowOf(&list.Items[i], kind, "")
+					r := rowOf(&list.Items[i], kind, "", false)
 					all = append(all, Child{Object: r.object, State: r.state, Text: strings.TrimPrefix(r.reason+": "+r.message, ": ")})
 				}
 			}

@@ -65,17 +65,19 @@ type row struct {
 	state           State
 	reason, message string
 	since           time.Time // when the state began, as far as the object says
+	hasReady        bool      // whether it has a condition Ready
 	group           string    // the key of the group
 	text            string    // lower case, for the filter
 }
 
 // rowOf makes the row of an object. The result is that of its last reconcile, empty if that is not
-// known.
-func rowOf(obj client.Object, kind schema.GroupVersionKind, result journal.Result) row {
+// known. Without a condition Ready where others of the kind have one, an object is not ready yet.
+func rowOf(obj client.Object, kind schema.GroupVersionKind, result journal.Result, othersHaveReady bool) row {
 	r := row{object: journal.ObjectOf(kind.GroupKind(), client.ObjectKeyFromObject(obj)), since: obj.GetCreationTimestamp().Time}
 	conditions, _ := condition.Of(obj) //nolint:errcheck // a kind without conditions has none
 	ready := meta.FindStatusCondition(conditions, condition.Ready)
 	if ready != nil {
+		r.hasReady = true
 		r.reason, r.message, r.since = ready.Reason, ready.Message, latest(r.since, ready.LastTransitionTime.Time)
 	}
 	switch stalled := meta.FindStatusCondition(conditions, condition.Stalled); {
@@ -83,6 +85,8 @@ func rowOf(obj client.Object, kind schema.GroupVersionKind, result journal.Resul
 		r.state, r.since = Deleting, obj.GetDeletionTimestamp().Time
 	case result == journal.ResultPaused:
 		r.state = Paused
+	case ready == nil && othersHaveReady:
+		r.state, r.reason, r.message = cmp.Or(ofResult[result], NotReady), "NotReconciled", "it has no condition Ready yet"
 	case ready == nil:
 		s := summary.OfKind(obj, kind)
 		r.state, r.reason, r.message = ofSummary[s.State], s.Reason, s.Message

@@ -23,8 +23,9 @@ type table struct {
 	rows    map[journal.Object]*entry
 	results map[journal.Object]journal.Result // of objects that are not ready
 	follows map[schema.GroupKind]*follow
-	version uint64        // grows with each change
-	signal  chan struct{} // closed at the next change
+	ready   map[schema.GroupKind]bool // kinds with a condition Ready
+	version uint64                    // grows with each change
+	signal  chan struct{}             // closed at the next change
 }
 
 // An entry is a row with the object that it was made of, which belongs to the cache.
@@ -44,7 +45,7 @@ type follow struct {
 func newTable() *table {
 	return &table{
 		rows: map[journal.Object]*entry{}, results: map[journal.Object]journal.Result{},
-		follows: map[schema.GroupKind]*follow{}, signal: make(chan struct{}),
+		follows: map[schema.GroupKind]*follow{}, ready: map[schema.GroupKind]bool{}, signal: make(chan struct{}),
 	}
 }
 
@@ -107,14 +108,23 @@ func (t *table) set(value any, kind schema.GroupVersionKind) {
 	key := journal.ObjectOf(kind.GroupKind(), client.ObjectKeyFromObject(obj))
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.put(key, &entry{row: rowOf(obj, kind, t.results[key]), from: obj, kind: kind})
+	t.put(key, obj, kind)
 }
 
-func (t *table) put(key journal.Object, e *entry) {
+func (t *table) put(key journal.Object, obj client.Object, kind schema.GroupVersionKind) {
 	before := t.rows[key]
+	e := &entry{row: rowOf(obj, kind, t.results[key], t.ready[kind.GroupKind()]), from: obj, kind: kind}
 	t.rows[key] = e
 	if before == nil || before.row != e.row {
 		t.bump()
+	}
+	if e.hasReady && !t.ready[kind.GroupKind()] { // the first one
+		t.ready[kind.GroupKind()] = true
+		for other, o := range t.rows {
+			if o.kind == kind && !o.hasReady {
+				t.put(other, o.from, kind)
+			}
+		}
 	}
 }
 
@@ -146,7 +156,7 @@ func (t *table) finished(key journal.Object, result journal.Result) {
 		t.results[key] = result
 	}
 	if e := t.rows[key]; e != nil {
-		t.put(key, &entry{row: rowOf(e.from, e.kind, t.results[key]), from: e.from, kind: e.kind})
+		t.put(key, e.from, e.kind)
 	}
 }
 

@@ -83,6 +83,9 @@ func (w *world) Get(_ context.Context, o journal.Object) (*unstructured.Unstruct
 	return w.objects[o.Key()], "databases.example.com", nil
 }
 
+// none is the reason for which put leaves the status out.
+const none = "none"
+
 // put changes an object: its condition Ready has a reason and a message, and is True without one.
 func (w *world) put(name, reason, message string) {
 	status := "False"
@@ -97,6 +100,9 @@ func (w *world) put(name, reason, message string) {
 			"type": "Ready", "status": status, "reason": reason, "message": message, "lastTransitionTime": "2026-01-01T00:00:00Z",
 		}}},
 	}}
+	if reason == none {
+		delete(obj.Object, "status")
+	}
 	key := types.NamespacedName{Namespace: "shop", Name: name}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -299,6 +305,10 @@ func TestStream(t *testing.T) {
 	if c.sent > 8 { // a row, the heads of two groups, the chips, and the count
 		t.Errorf("%d elements were sent for one object", c.sent)
 	}
+	w.put("young", none, "")
+	c.until("NotReconciled", true)
+	w.remove("young")
+	c.until("NotReconciled", false)
 	w.remove("odd")
 	c.until("failing</a>", false)
 	w.put("new", "SecretNotFound", "Secret shop/password does not exist")
