@@ -29,6 +29,9 @@ const (
 	defaultObjects = 1000
 	defaultBytes   = 16 << 20
 	leastBytes     = 64 << 10
+	// recovered is the part of the objects that stay although their last reconcile was done, and
+	// others wait or fail: a tenth.
+	recovered = 10
 	// leastShare is the fewest bytes for which an object is kept: two or three reconciles of a few
 	// steps.
 	leastShare = 4 << 10
@@ -38,7 +41,8 @@ const (
 //
 // When there are too many objects, it drops some:
 //
-//   - first those whose last reconcile was done,
+//   - first those whose last reconcile was done, but for a tenth, so that what has just recovered can
+//     be looked at,
 //   - then those that wait, fail, are paused, were ended before the last step, or are slowed down,
 //   - last those that are being reconciled,
 //   - among equals the one without events for the longest time.
@@ -148,6 +152,9 @@ func (r *Ring) bound(h *history) {
 
 // leastWorth returns the history to drop first.
 func (r *Ring) leastWorth() *history {
+	if r.recent[well].Len() <= r.options.Objects/recovered && r.recent[stuck].Len() > 0 {
+		return last(r.recent[stuck])
+	}
 	for _, recent := range r.recent {
 		if recent.Len() > 0 {
 			return last(recent)

@@ -172,6 +172,32 @@ func TestRingBoundsObjects(t *testing.T) {
 	}
 }
 
+// Among many that wait, what has just recovered stays for a while: a tenth of the objects.
+func TestRingKeepsWhatHasRecovered(t *testing.T) {
+	r := journal.NewRing(journal.RingOptions{Objects: 20})
+	object := func(name string, i int) journal.Object {
+		return journal.Object{Kind: "Database", Name: fmt.Sprint(name, i)}
+	}
+	for i := range 30 {
+		observe(r, "a", object("waits", i), start, journal.Finished{Result: journal.ResultWaiting})
+	}
+	for i := range 3 {
+		observe(r, "a", object("recovered", i), start, done)
+	}
+	for i := range 10 {
+		observe(r, "a", object("waits", i), start, journal.Finished{Result: journal.ResultWaiting})
+	}
+	kept := 0
+	for i := range 3 {
+		if len(r.Entries(object("recovered", i))) > 0 {
+			kept++
+		}
+	}
+	if kept != 2 || len(r.Entries(object("recovered", 0))) > 0 || len(r.Objects()) != 20 {
+		t.Errorf("%d of three that have recovered are kept, of %d objects; want the latest two of 20", kept, len(r.Objects()))
+	}
+}
+
 func TestRingDefaults(t *testing.T) {
 	r := journal.NewRing(journal.RingOptions{Entries: -1})
 	for i := range 1100 {
