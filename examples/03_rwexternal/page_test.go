@@ -39,7 +39,7 @@ func TestPage(t *testing.T) {
 	address, proxy := servePage(t)
 	tab := func(what string, actions ...chromedp.Action) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(browser, time.Minute)
+		ctx, cancel := context.WithTimeout(browser, time.Minute+time.Duration(*pageObjects)*50*time.Millisecond) // one worker reconciles all
 		defer cancel()
 		if err := chromedp.Run(ctx, actions...); err != nil {
 			var html string
@@ -63,10 +63,10 @@ func TestPage(t *testing.T) {
 	tab("the object", chromedp.Click(`.row a`), contains(".advice", "Secret "+proxy.namespace+"/rare"), contains("#connection", "live"), mark)
 
 	exampletest.Must(t, proxy.cluster.Create(t.Context(), &corev1.Secret{ObjectMeta: proxy.cluster.In("rare"), StringData: map[string]string{"dividend": "7", "divisor": "2"}}))
-	tab("mending", contains("#head", "ready"), lacks("#content", "What to do"), same)
+	tab("mending", contains("#head .state.good", "ready"), lacks("#content", "What to do"), same)
 	tab("its timeline", chromedp.Click(`#strip a[href^=timeline]`), contains("#reconciles", "Secret "+proxy.namespace+"/rare was created"), chromedp.WaitVisible(`svg.runs .run.good`))
-	tab("back", chromedp.NavigateBack(), contains("#head", "ready"), chromedp.NavigateBack(), contains("#count", fmt.Sprintf("0 of %d objects", *pageObjects+1)))
-	tab("forward", chromedp.NavigateForward(), contains("#head", "ready"), contains("#connection", "live"), mark)
+	tab("back", chromedp.NavigateBack(), contains("#head .state.good", "ready"), chromedp.NavigateBack(), contains("#count", fmt.Sprintf("0 of %d objects", *pageObjects+1)))
+	tab("forward", chromedp.NavigateForward(), contains("#head .state.good", "ready"), contains("#connection", "live"), mark)
 
 	proxy.down.Store(true)
 	proxy.server.CloseClientConnections()
@@ -117,10 +117,10 @@ func servePage(t *testing.T) (address string, p *pageProxy) {
 	create := func(name, secret string) {
 		exampletest.Must(t, c.Create(t.Context(), &v1.RWExternal{ObjectMeta: c.In(name), Spec: v1.RWExternalSpec{InputSecret: secret}}))
 	}
+	create("special", "rare")
 	for i := range *pageObjects {
 		create(fmt.Sprintf("common-%d", i), "missing")
 	}
-	create("special", "rare")
 
 	p = &pageProxy{cluster: c, namespace: c.Namespace}
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: metrics})

@@ -152,6 +152,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("finding this program: %w", err)
 	}
 	o.Supervisor = []string{self, superviseName}
+	o.Page = pageOfRun
 	o.Out, o.Err = cmd.OutOrStdout(), cmd.ErrOrStderr()
 	return asExit(run.Run(cmd.Context(), o), len(o.Until) > 0)
 }

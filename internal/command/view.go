@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -101,22 +102,67 @@ func (f *viewFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(f.port)))
+	address, ended, err := serveOnThisMachine(ctx, page, f.port)
 	if err != nil {
-		return fmt.Errorf("serving the page: %w", err)
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s\nThe page is at %s until Ctrl-C\n", from, address)
+	return <-ended
+}
+
+// serveOnThisMachine serves a page on this machine until the context is done, and returns its address with
+// its key. The channel receives how it has ended.
+func serveOnThisMachine(ctx context.Context, page http.Handler, port int) (address string, ended <-chan error, err error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return "", nil, fmt.Errorf("serving the page: %w", err)
 	}
 	guarded := newGuarded(page)
-	fmt.Fprintf(cmd.OutOrStdout(), "%s\n", from)
-	fmt.Fprintf(cmd.OutOrStdout(), "The page is at %s until Ctrl-C\n", guarded.address(listener.Addr().String()))
 	server := &http.Server{Handler: guarded, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	end := make(chan error, 1)
 	go func() {
-		<-ctx.Done()
-		_ = server.Close()
+		err := server.Serve(listener)
+		if errors.Is(err, http.ErrServerClosed) {
+			err = nil
+		}
+		end <- err
 	}()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serving the page: %w", err)
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	return guarded.address(listener.Addr().String()), end, nil
+}
+
+// A runPage is the page of "ctrlkit run": that of the operator, once it serves one, and before that
+// the one of the cluster.
+type runPage struct {
+	ctx      context.Context //nolint:containedctx // of the run
+	cluster  http.Handler
+	endpoint atomic.Pointer[string]
+	operator atomic.Pointer[http.Handler]
+}
+
+// pageOfRun serves the page of a run. See run.Options.
+func pageOfRun(ctx context.Context, config *rest.Config) (string, func(endpoint string), error) {
+	cluster, err := view.OfCluster(ctx, config, "", "")
+	if err != nil {
+		return "", nil, err
 	}
-	return nil
+	page := &runPage{ctx: ctx, cluster: cluster}
+	address, _, err := serveOnThisMachine(ctx, page, 0)
+	return address, func(endpoint string) { page.endpoint.Store(&endpoint) }, err
+}
+
+func (p *runPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if endpoint := p.endpoint.Load(); endpoint != nil && p.operator.Load() == nil && r.URL.Query().Get("stream") == "" {
+		f := viewFlags{operatorFlags: operatorFlags{endpoint: *endpoint, insecure: true}}
+		if page, err := f.operatorPage(p.ctx, nil); err == nil {
+			p.operator.Store(&page)
+		}
+	}
+	if page := p.operator.Load(); page != nil {
+		(*page).ServeHTTP(w, r)
+		return
+	}
+	p.cluster.ServeHTTP(w, r)
 }
 
 // page returns the page of the operator, or one of the cluster alone, and in a line which of them.

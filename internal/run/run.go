@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -37,6 +38,11 @@ type Options struct {
 	For     time.Duration // end successfully after this time; 0 for no limit
 	Until   []string      // end successfully when all these conditions hold
 	Timeout time.Duration // fail if the conditions do not hold after this time; 0 for no limit
+
+	// Page serves a page about the operator until ctx is done, and returns its address. The function
+	// that it also returns gets the address of the operator's metrics server when that is known. It may
+	// be nil.
+	Page func(ctx context.Context, config *rest.Config) (address string, served func(endpoint string), err error)
 
 	// Supervisor is the beginning of a command line that calls Supervise with the arguments after
 	// "--".
@@ -91,6 +97,8 @@ type runner struct {
 	program  string    // path of the operator's program
 	logFile  *os.File  // nil without --logs=FILE
 	start    time.Time // when the operator was started
+
+	pageServed func(endpoint string) // nil without a page
 }
 
 func (r *runner) useTerminals() {
@@ -146,6 +154,14 @@ func (r *runner) run(ctx context.Context) (err error) {
 	defer cancel()
 	if err := r.watch(watching, &running); err != nil {
 		return err
+	}
+	if r.Page != nil {
+		address, served, err := r.Page(watching, r.cluster.config)
+		if err != nil {
+			return err
+		}
+		r.pageServed = served
+		r.steps.remark("page", address)
 	}
 	if err := r.startOperator(program); err != nil {
 		return err

@@ -124,7 +124,7 @@ func TestExplainHint(t *testing.T) {
 		console + `{"bindAddress": ":0", "secure": false}`:                    "",
 		"INFO\tStarting workers\t{\"bindAddress\": \":1\", \"secure\": true}": "",
 	} {
-		if got := explainHint(log); got != want {
+		if got := explainHint(metricsEndpoint(log)); got != want {
 			t.Errorf("%s: got %q, want %q", log, got, want)
 		}
 	}

@@ -149,8 +149,13 @@ func (r *runner) startOperator(program string) error {
 // passLog writes a line of the operator's log to the display and to the file, as the options
 // demand.
 func (r *runner) passLog(text string) {
-	if command := explainHint(text); command != "" {
-		r.queue.put(item{source: "explain", line: command})
+	if endpoint := metricsEndpoint(text); endpoint != "" {
+		if r.pageServed != nil {
+			r.pageServed(endpoint)
+		}
+		if command := explainHint(endpoint); command != "" {
+			r.queue.put(item{source: "explain", line: command})
+		}
 	}
 	if r.Logs {
 		r.queue.put(item{source: "operator", line: text})
@@ -163,9 +168,9 @@ func (r *runner) passLog(text string) {
 // metricsServer matches what controller-runtime logs about its metrics server, in its two formats.
 var metricsServer = regexp.MustCompile(`Serving metrics server\b.*"bindAddress": ?"([^"]*)".*"secure": ?(true|false)`)
 
-// explainHint returns what ctrlkit explain has to know to ask the operator with this line in its log;
-// empty if it finds the operator by itself, or if the line is another one.
-func explainHint(log string) string {
+// metricsEndpoint returns where the operator serves its metrics, if a line of its log says so; else it
+// is empty.
+func metricsEndpoint(log string) string {
 	found := metricsServer.FindStringSubmatch(log)
 	if found == nil {
 		return ""
@@ -177,12 +182,22 @@ func explainHint(log string) string {
 	if ip := net.ParseIP(host); host == "" || ip != nil && (ip.IsUnspecified() || ip.IsLoopback()) {
 		host = "localhost"
 	}
-	scheme, hint := "http", ""
+	scheme := "http"
 	if found[2] == "true" {
-		scheme, hint = "https", ", and explain --insecure"
+		scheme = "https"
 	}
-	if endpoint := scheme + "://" + net.JoinHostPort(host, port); endpoint != "http://localhost:8080" {
-		return "export CTRLKIT_ENDPOINT=" + endpoint + hint
+	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
+// explainHint returns what ctrlkit explain has to know to ask the operator at an endpoint; empty if there
+// is none, or it finds the operator by itself.
+func explainHint(endpoint string) string {
+	switch {
+	case endpoint == "", endpoint == "http://localhost:8080":
+		return ""
+	case strings.HasPrefix(endpoint, "https"):
+		return "export CTRLKIT_ENDPOINT=" + endpoint + ", and explain --insecure"
+	default:
+		return "export CTRLKIT_ENDPOINT=" + endpoint
 	}
-	return ""
 }
