@@ -7,6 +7,9 @@
 //
 //	go run ./internal/pictures workflows docs/images
 //	go run ./internal/pictures terminal docs/images/demo.cast docs/images/demo.svg
+//	go run ./internal/pictures page docs/images
+//
+// The last one needs Chromium. Its pictures are of a real run, so that they differ in their times.
 //
 // A recording is made once, by a person who watches it; the picture is made from the recording,
 // always the same:
@@ -37,7 +40,7 @@ func main() {
 
 func newCommand() *cobra.Command {
 	root := &cobra.Command{Use: "pictures", Short: "Make the pictures of the documentation", SilenceUsage: true}
-	root.AddCommand(newWorkflowsCommand(), newTerminalCommand())
+	root.AddCommand(newWorkflowsCommand(), newTerminalCommand(), newPageCommand())
 	return root
 }
 
@@ -47,6 +50,15 @@ func newWorkflowsCommand() *cobra.Command {
 		Short: "Draw the workflow of the CronJob operator, as it is written and after runs that end in different ways",
 		Args:  cobra.ExactArgs(1),
 		RunE:  func(cmd *cobra.Command, args []string) error { return drawWorkflows(cmd.Context(), args[0]) },
+	}
+}
+
+func newPageCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "page DIRECTORY",
+		Short: "Take pictures of the page of an operator that runs in memory",
+		Args:  cobra.ExactArgs(1),
+		RunE:  func(cmd *cobra.Command, args []string) error { return drawPage(cmd.Context(), args[0]) },
 	}
 }
 

@@ -193,7 +193,11 @@ func (c *Cluster) Children(ctx context.Context, owner *unstructured.Unstructured
 			for _, ref := range list.Items[i].GetOwnerReferences() {
 				if ref.UID == owner.GetUID() {
 					r := rowOf(&list.Items[i], kind, "", false)
-					all = append(all, Child{Object: r.object, State: r.state, Text: strings.TrimPrefix(r.reason+": "+r.message, ": ")})
+					text := strings.Trim(r.reason+": "+r.message, ": ")
+					if r.state == Ready {
+						text = ""
+					}
+					all = append(all, Child{Object: r.object, State: r.state, Text: text})
 				}
 			}
 		}
