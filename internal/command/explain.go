@@ -10,7 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf16"
 
@@ -23,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
+	"github.com/ctrlkit/ctrlkit/internal/view"
 )
 
 // explainFlags are the flags of "ctrlkit explain".
@@ -30,12 +33,13 @@ type explainFlags struct {
 	operatorFlags
 	namespace string
 	output    *choice
+	all       bool
 }
 
 func newExplainCommand() *cobra.Command {
 	flags := new(explainFlags)
 	cmd := &cobra.Command{
-		Use:   "explain KIND/NAME | KIND NAME",
+		Use:   "explain KIND/NAME | KIND NAME | --all [KIND]",
 		Short: "Explain why an object is in its state, and what to do about it",
 		Long: `Explain asks the operator of an object, and the API server, why the object is in its state: which
 step has failed or waits, for what and since when, when it is retried, what caused the last
@@ -46,18 +50,27 @@ $CTRLKIT_ENDPOINT, or at ` + defaultEndpoint + `. To reach one in a cluster, for
 Without the operator, the conditions, annotations and finalizers of the object are explained;
 without the API server, what the operator knows.
 
+With --all, all objects are grouped by what is in their way, those that are stuck first.
+
 Exit codes: 0 the object is ready, 1 it is not, is being deleted, does not exist or could not be
 read, 2 wrong usage.`,
 		Example: `  ctrlkit explain cronjob.batch.ctrlkit.dev/hello
   ctrlkit explain database/db -n shop
+  ctrlkit explain --all
   kubectl port-forward -n shop-system deploy/operator 8443 &
   TOKEN=$(kubectl create token -n shop-system explainer)
   ctrlkit explain database/db --endpoint https://localhost:8443 --insecure --token "$TOKEN"
   ctrlkit explain database/db -o json | jq '.report.controllers[].steps'`,
-		Args: cobra.MatchAll(cobra.RangeArgs(1, 2), func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
+			if flags.all {
+				return cobra.MaximumNArgs(1)(cmd, args)
+			}
+			if err := cobra.RangeArgs(1, 2)(cmd, args); err != nil {
+				return err
+			}
 			_, _, err := kindAndName(args)
 			return err
-		}),
+		},
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 
 		ValidArgsFunction: flags.complete,
@@ -65,8 +78,31 @@ read, 2 wrong usage.`,
 	set := cmd.Flags()
 	flags.register(set)
 	set.StringVarP(&flags.namespace, "namespace", "n", "", "the `NAMESPACE` of the object (default that of the context)")
+	set.BoolVar(&flags.all, "all", false, "explain all objects, of a kind or of all, grouped by what is in their way")
 	flags.output = outputFlag(cmd, "text", "json")
 	return cmd
+}
+
+// runAll explains all objects.
+func (f *explainFlags) runAll(cmd *cobra.Command, args []string) error {
+	ask, _, err := (&topFlags{explainFlags: *f, kinds: args}).source(cmd)
+	if err != nil {
+		return err
+	}
+	sum, err := ask(cmd.Context(), "")
+	if err != nil {
+		return err
+	}
+	if f.output.value == "json" {
+		err = writeJSON(cmd.OutOrStdout(), sum)
+	} else {
+		sum.Controllers = nil
+		_, err = io.WriteString(cmd.OutOrStdout(), strings.Join(topLines(sum, time.Now(), 0), "\n")+"\n")
+	}
+	if err == nil && slices.ContainsFunc(sum.Groups, func(g view.Group) bool { return g.State != view.Ready }) {
+		return &exitError{code: exitFound}
+	}
+	return err
 }
 
 // kindAndName parses KIND/NAME and KIND NAME.
@@ -83,6 +119,9 @@ func kindAndName(args []string) (kind, name string, err error) {
 }
 
 func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
+	if f.all {
+		return f.runAll(cmd, args)
+	}
 	kind, name, err := kindAndName(args)
 	if err != nil {
 		return err

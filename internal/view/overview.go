@@ -19,23 +19,30 @@ import (
 // notices returns what is to be said of the process and of the page itself.
 func (v *viewing) notices() []block {
 	var all []block
-	add := func(text string) { all = append(all, render(idOf("n-", text), "notice", text)) }
+	for _, text := range v.noticeTexts() {
+		all = append(all, render(idOf("n-", text), "notice", text))
+	}
+	return all
+}
+
+func (v *viewing) noticeTexts() []string {
+	var all []string
 	o := &v.server.options
 	if o.Elected != nil && !o.Elected() {
-		add("This process is not the leader: it reconciles nothing, and knows nothing of what the leader does. Its Lease names the leader.")
+		all = append(all, "This process is not the leader: it reconciles nothing, and knows nothing of what the leader does. Its Lease names the leader.")
 	}
 	if o.Entries == nil && o.NoJournal != "" {
-		add(o.NoJournal)
+		all = append(all, o.NoJournal)
 	}
 	if c, ok := o.Objects.(*Cluster); ok && c.Problem() != nil {
-		add("The kinds are not known, name them with --kind: " + explanation.OneLine(c.Problem().Error()))
+		all = append(all, "The kinds are not known, name them with --kind: "+explanation.OneLine(c.Problem().Error()))
 	}
 	loading, errs := v.table.loading()
 	if loading {
-		add("Objects are still being loaded.")
+		all = append(all, "Objects are still being loaded.")
 	}
 	for _, err := range errs {
-		add("Objects of a kind are missing: " + explanation.OneLine(err))
+		all = append(all, "Objects of a kind are missing: "+explanation.OneLine(err))
 	}
 	return all
 }

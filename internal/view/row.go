@@ -38,6 +38,9 @@ const (
 
 var states = []State{Stalled, Failing, Waiting, Deleting, NotReady, Paused, Ready}
 
+// States returns all states in that order.
+func States() []State { return append([]State(nil), states...) }
+
 func (s State) rank() int {
 	for i, o := range states {
 		if s == o {

@@ -141,6 +141,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "page.css", "page.js":
 		http.ServeFileFS(w, r, assets, "assets/"+name)
 		return
+	case SummaryPath:
+		s.serveSummary(w, r)
+		return
 	}
 	page, ok := pages[name]
 	if !ok {

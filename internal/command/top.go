@@ -1,0 +1,402 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	human "k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/client-go/rest"
+
+	"github.com/ctrlkit/ctrlkit/internal/view"
+	"github.com/ctrlkit/ctrlkit/journal"
+)
+
+// topFlags are the flags of "ctrlkit top".
+type topFlags struct {
+	explainFlags
+	kinds    []string
+	interval time.Duration
+	text     string
+}
+
+func newTopCommand() *cobra.Command {
+	flags := new(topFlags)
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Show the objects of an operator by state, those that are stuck first",
+		Long: `Top shows how many objects of an operator are ready, waiting, failing or stalled, and groups those that are not ready by
+what is in their way, again and again. In a pipe, and with -o json, it prints that once.
+
+It asks the operator for its page, as "ctrlkit view" does, and otherwise the API server.
+
+Keys: ↑ and ↓ choose a group, Enter explains its first object, / filters by what is typed, q ends.
+
+Exit codes: 0, 1 neither the operator nor the API server answers, 2 wrong usage.`,
+		Example: `  ctrlkit top
+  ctrlkit top --endpoint none --kind widgets.example.com -n shop
+  ctrlkit top --filter secret
+  ctrlkit top -o json | jq '.groups[] | select(.state != "ready") | .count'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
+	}
+	flags.register(cmd.Flags())
+	flags.declareSummary(cmd)
+	cmd.Flags().DurationVar(&flags.interval, "interval", 2*time.Second, "`TIME` between two pictures in a terminal")
+	flags.output = outputFlag(cmd, "text", "json")
+	return cmd
+}
+
+// declareSummary declares the flags of what asks for a summary.
+func (f *topFlags) declareSummary(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "only objects of this `NAMESPACE`")
+	cmd.Flags().StringSliceVar(&f.kinds, "kind", nil, "only objects of this `KIND`, with its group if the operator serves no page: widgets.example.com; repeatable")
+	cmd.Flags().StringVar(&f.text, "filter", "", "only objects whose name, state, reason or message has these `WORDS`")
+}
+
+func (f *topFlags) run(cmd *cobra.Command) error {
+	if f.interval < 100*time.Millisecond {
+		return &exitError{exitUsage, fmt.Errorf("--interval %v: must be a tenth of a second at least", f.interval)}
+	}
+	ask, config, err := f.source(cmd)
+	if err != nil {
+		return err
+	}
+	out, isFile := cmd.OutOrStdout().(*os.File)
+	if f.output.value == "text" && isFile && term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb" {
+		return (&topScreen{flags: f, config: config, ask: ask, out: out, filter: f.text}).run(cmd.Context())
+	}
+	sum, err := ask(cmd.Context(), f.text)
+	if err != nil {
+		return err
+	}
+	if f.output.value == "json" {
+		return writeJSON(cmd.OutOrStdout(), sum)
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), strings.Join(topLines(sum, time.Now(), 0), "\n")+"\n")
+	return err
+}
+
+// A summarizer returns a summary, of the objects that have some words.
+type summarizer func(ctx context.Context, text string) (view.Summary, error)
+
+// source returns whom to ask: the operator, if it serves a page, or the API server.
+func (f *topFlags) source(cmd *cobra.Command) (summarizer, *rest.Config, error) {
+	if err := f.checkEndpoint(cmd.Flags().Changed("endpoint")); err != nil {
+		return nil, nil, &exitError{exitUsage, err}
+	}
+	config, _, err := f.cluster("")
+	if err != nil && f.endpoint == noEndpoint {
+		return nil, nil, err
+	}
+	why := ""
+	if f.endpoint != noEndpoint {
+		ask := f.askOperator(config)
+		asking, cancel := context.WithTimeout(cmd.Context(), 5*time.Second)
+		defer cancel()
+		_, failed := ask(asking, f.text)
+		if failed == nil {
+			return ask, config, nil
+		}
+		if err != nil || cmd.Flags().Changed("endpoint") {
+			return nil, nil, failed
+		}
+		why = failed.Error()
+	}
+	config.Timeout = 0 // watches are not to end
+	var kinds []schema.GroupKind
+	for _, kind := range f.kinds {
+		mapping, err := mappingOf(config, kind)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--kind %s: %w", kind, err)
+		}
+		kinds = append(kinds, mapping.GroupVersionKind.GroupKind())
+	}
+	page, err := view.OfCluster(cmd.Context(), config, f.namespace, why, kinds...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(ctx context.Context, text string) (view.Summary, error) {
+		return page.Summary(ctx, view.Filter{Text: text}), nil
+	}, config, nil
+}
+
+// askOperator asks the operator for the summary of its page.
+func (f *topFlags) askOperator(config *rest.Config) summarizer {
+	return func(ctx context.Context, text string) (view.Summary, error) {
+		query := url.Values{"q": {text}, "namespace": {f.namespace}}
+		if len(f.kinds) == 1 {
+			kind, _, _ := strings.Cut(f.kinds[0], ".")
+			query.Set("kind", kind)
+		}
+		got, err := f.get(ctx, config, view.Path+view.SummaryPath, query, 10*time.Second)
+		if err == nil && got.code == http.StatusNotFound {
+			err = fmt.Errorf("the operator at %s serves no page: it needs observe.WithPage", f.endpoint)
+		}
+		if err == nil {
+			err = f.refusal(got, view.Path+"*")
+		}
+		var sum view.Summary
+		if err == nil {
+			err = f.decode(got, &sum)
+		}
+		return sum, err
+	}
+}
+
+// topLines returns a summary as lines of at most so many characters, of any length if that is zero.
+func topLines(sum view.Summary, now time.Time, width int) []string {
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, cutLine(fmt.Sprintf(format, args...), width)) }
+	for _, notice := range sum.Notices {
+		add("! %s", notice)
+	}
+	for _, k := range sum.Kinds {
+		add("%s", kindLine(k))
+	}
+	for _, c := range sum.Controllers {
+		queue := ""
+		if c.Queue != nil {
+			queue = fmt.Sprintf(", %d in the queue", *c.Queue)
+		}
+		add("controller %s: %d reconciles in the last minute, %d in the last hour, %d failed%s", c.Name, c.LastMinute, c.Reconciles, c.Failed, queue)
+		for _, text := range slices.Concat(c.HotLoops, c.Unwatched) {
+			add("  ! %s", text)
+		}
+	}
+	for i := range sum.Groups {
+		add("")
+		for _, line := range groupLines(&sum.Groups[i], now) {
+			add("%s", line)
+		}
+	}
+	return lines
+}
+
+func kindLine(k view.KindCount) string {
+	text := fmt.Sprintf("%s: %d", strings.TrimSuffix(k.Kind+"."+k.Group, "."), k.Total)
+	for _, state := range view.States() {
+		if n := k.States[state]; n > 0 {
+			text += fmt.Sprintf("  %s %d %s", state.Mark(), n, state)
+		}
+	}
+	return text
+}
+
+// groupLines returns what a group has in common, and the first of its objects.
+func groupLines(g *view.Group, now time.Time) []string {
+	names := make([]string, 0, len(g.Objects))
+	for _, o := range g.Objects {
+		names = append(names, o.String())
+	}
+	more := ""
+	if n := g.Count - len(names); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	head := fmt.Sprintf("%s %d %s", g.State.Mark(), g.Count, g.State)
+	if g.State != view.Ready {
+		head += fmt.Sprintf(", the first for %s: %s", human.HumanDuration(max(0, now.Sub(g.Since))), g.Problem())
+	}
+	return []string{head, "    " + strings.Join(names, ", ") + more}
+}
+
+// cutLine cuts what does not fit.
+func cutLine(text string, width int) string {
+	if width <= 0 || utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	return string([]rune(text)[:width-1]) + "…"
+}
+
+// A topScreen shows summaries in a terminal.
+type topScreen struct {
+	flags  *topFlags
+	config *rest.Config
+	ask    summarizer
+	out    *os.File
+
+	filter   string
+	typing   bool
+	selected int
+	sum      view.Summary
+	problem  string   // why there is no newer summary
+	detail   []string // what is shown of one object, nil for the list
+}
+
+// run shows summaries until q, Ctrl-C, or the end of the context.
+func (s *topScreen) run(ctx context.Context) error {
+	keys := make(chan string)
+	if term.IsTerminal(int(os.Stdin.Fd())) {
+		before, err := term.MakeRaw(int(os.Stdin.Fd()))
+		if err != nil {
+			return fmt.Errorf("reading keys: %w", err)
+		}
+		defer term.Restore(int(os.Stdin.Fd()), before) //nolint:errcheck // nothing is left to do
+		go readKeys(os.Stdin, keys)
+	}
+	fmt.Fprint(s.out, "\x1b[?1049h\x1b[?25l") // another screen, without a cursor
+	defer fmt.Fprint(s.out, "\x1b[?25h\x1b[?1049l")
+	tick := time.NewTicker(s.flags.interval)
+	defer tick.Stop()
+	s.refresh(ctx)
+	for {
+		s.draw()
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+			s.refresh(ctx)
+		case key := <-keys:
+			if s.press(ctx, key) {
+				return nil
+			}
+		}
+	}
+}
+
+// readKeys sends what one read returns, which is one key, also of several bytes.
+func readKeys(from io.Reader, keys chan<- string) {
+	buffer := make([]byte, 32)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil {
+			return
+		}
+		keys <- string(buffer[:n])
+	}
+}
+
+func (s *topScreen) refresh(ctx context.Context) {
+	sum, err := s.ask(ctx, s.filter)
+	if s.problem = ""; err != nil {
+		s.problem = err.Error()
+		return
+	}
+	s.sum = sum
+	s.selected = max(0, min(s.selected, len(sum.Groups)-1))
+}
+
+// press does what a key is for, and reports whether to end.
+func (s *topScreen) press(ctx context.Context, key string) (end bool) {
+	switch {
+	case key == "\x03":
+		return true
+	case s.detail != nil:
+		s.detail = nil
+	case s.typing && (key == "\r" || key == "\x1b"):
+		s.typing = false
+	case s.typing && (key == "\x7f" || key == "\b"):
+		_, n := utf8.DecodeLastRuneInString(s.filter)
+		s.filter = s.filter[:len(s.filter)-n]
+		s.refresh(ctx)
+	case s.typing:
+		if key >= " " && !strings.HasPrefix(key, "\x1b") {
+			s.filter += key
+			s.refresh(ctx)
+		}
+	case key == "q":
+		return true
+	case key == "/":
+		s.typing = true
+	case key == "\x1b[A", key == "k":
+		s.selected = max(0, s.selected-1)
+	case key == "\x1b[B", key == "j":
+		s.selected = max(0, min(s.selected+1, len(s.sum.Groups)-1))
+	case key == "\r" && s.selected < len(s.sum.Groups):
+		s.explain(ctx, s.sum.Groups[s.selected].Objects[0])
+	}
+	return false
+}
+
+// explain shows what is known of an object, until the next key.
+func (s *topScreen) explain(ctx context.Context, o journal.Object) {
+	kind := strings.TrimSuffix(strings.ToLower(o.Kind)+"."+o.Group, ".")
+	var text strings.Builder
+	if s.config == nil {
+		s.detail = []string{"Explaining an object needs a cluster: set KUBECONFIG"}
+		return
+	}
+	x, err := s.flags.explanation(ctx, s.config, kind, o.Namespace, o.Name)
+	if err == nil {
+		err = x.Write(&text)
+	}
+	if err != nil {
+		text.WriteString(err.Error())
+	}
+	s.detail = strings.Split(text.String(), "\n")
+}
+
+func (s *topScreen) draw() {
+	width, height, err := term.GetSize(int(s.out.Fd()))
+	if err != nil || width <= 0 || height <= 0 {
+		width, height = 80, 24
+	}
+	var b strings.Builder
+	b.WriteString("\x1b[H")
+	for i, line := range s.lines(time.Now(), width, height) {
+		if i > 0 {
+			b.WriteString("\r\n")
+		}
+		b.WriteString(line + "\x1b[K")
+	}
+	b.WriteString("\x1b[J")
+	fmt.Fprint(s.out, b.String())
+}
+
+// lines returns the picture.
+func (s *topScreen) lines(now time.Time, width, height int) []string {
+	last := "↑↓ choose · Enter explains · / filters · q ends"
+	if s.detail != nil {
+		var lines []string
+		for _, line := range s.detail[:min(len(s.detail), height-1)] {
+			lines = append(lines, cutLine(line, width))
+		}
+		return append(lines, cutLine("any key leads back", width))
+	}
+	all := s.sum
+	groups := all.Groups
+	all.Groups = nil
+	lines := []string{cutLine(fmt.Sprintf("%s · %d objects", cmp.Or(all.Name, "ctrlkit top"), all.Total), width)}
+	lines = append(lines, topLines(all, now, width)...)
+	if s.filter != "" || s.typing {
+		cursor := ""
+		if s.typing {
+			cursor, last = "▏", "Enter keeps the filter"
+		}
+		lines = append(lines, cutLine(fmt.Sprintf("/%s%s  %d match", s.filter, cursor, all.Matching), width))
+	}
+	lines = append(lines, "")
+	room := max(1, (height-len(lines)-2)/2)
+	first := max(0, s.selected-room+1)
+	for i := first; i < min(first+room, len(groups)); i++ {
+		pointer := "  "
+		if i == s.selected {
+			pointer = "> "
+		}
+		for j, line := range groupLines(&groups[i], now) {
+			if j > 0 {
+				pointer = "  "
+			}
+			lines = append(lines, cutLine(pointer+line, width))
+		}
+	}
+	if s.problem != "" {
+		last = "! " + s.problem
+	}
+	lines = lines[:min(len(lines), height-1)]
+	return append(lines, cutLine(last, width))
+}
