@@ -63,6 +63,7 @@ func (r *Report) explore(t *testing.T) {
 	var list []report.Outcome
 	r.simulation.Needs = first.needs
 	without := outcome{Plan: first.plan.String(), Trace: first.trace.String(), Violations: first.violations, Writes: first.writes, Logs: first.trace.Logs()}
+	r.simulation.SetWithout(without.Trace)
 	if len(without.Violations) > 0 && r.shard.first() {
 		list = append(list, r.outcome(orderOfReference, first.plan, without))
 	}

@@ -170,3 +170,10 @@ func cut(trace []string) []string {
 	gap := fmt.Sprintf("    ... %d lines, which -sim.plan prints ...", len(trace)-maxTrace)
 	return slices.Concat(trace[:maxTrace/2], []string{gap}, trace[len(trace)-maxTrace/2:])
 }
+
+// SetWithout keeps the trace of the run without faults, unless it is too long to be drawn.
+func (s *Simulation) SetWithout(trace string) {
+	if lines := strings.Split(strings.TrimRight(trace, "\n"), "\n"); len(lines) <= maxTrace {
+		s.Without = lines
+	}
+}

@@ -54,6 +54,9 @@ type Simulation struct {
 	// that are in the simulation.
 	Needs []permission.Need `json:"needs,omitempty"`
 
+	// Without is the trace of the run without faults, which a page draws beside that of a finding.
+	Without []string `json:"without,omitempty"`
+
 	// Findings are all kinds of findings, the worst first. A finding that has CoveredBy follows the
 	// one that covers it.
 	Findings []Finding `json:"findings"`
