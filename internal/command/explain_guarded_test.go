@@ -90,7 +90,12 @@ func TestPageIsGuardedLikeMetrics(t *testing.T) {
 		}
 	}
 
-	f := &viewFlags{operatorFlags: operatorFlags{endpoint: endpoint, token: may, insecure: true}}
+	checkViewPasses(t, plane, &viewFlags{operatorFlags: operatorFlags{endpoint: endpoint, token: may, insecure: true}})
+}
+
+// checkViewPasses checks that a page of this machine passes the token on, and wants a key itself.
+func checkViewPasses(t *testing.T, plane *controlplane.ControlPlane, f *viewFlags) {
+	t.Helper()
 	page, from, err := f.page(t.Context(), plane.Config())
 	if err != nil || !strings.Contains(from, "The operator at") {
 		t.Fatalf("%q, error %v", from, err)
@@ -118,6 +123,18 @@ func TestPageIsGuardedLikeMetrics(t *testing.T) {
 		_ = response.Body.Close()
 		if response.StatusCode != test.code || !strings.Contains(string(body), test.want) {
 			t.Errorf("%s: %s, want %d with %q:\n%s", test.path, response.Status, test.code, test.want, body)
+		}
+	}
+	second := newGuarded(page) // another page on this machine, in the same browser
+	other := httptest.NewServer(second)
+	defer other.Close()
+	for _, address := range []string{other.URL + "/?key=" + second.key, server.URL + "/objects"} {
+		response, err := client.Get(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = response.Body.Close(); response.StatusCode != http.StatusOK {
+			t.Errorf("with two pages: %s answers %s", address, response.Status)
 		}
 	}
 	response, err := client.Get(server.URL + "/objects?stream=1") // the first event comes before the stream ends

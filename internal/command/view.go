@@ -280,13 +280,13 @@ func (f *viewFlags) forward(ctx context.Context, cmd *cobra.Command, config *res
 // name by which it is called has to be that of this machine, so that no other site can reach it by a
 // name that leads here.
 type guarded struct {
-	page http.Handler
-	key  string
+	page        http.Handler
+	key, cookie string // the name of the cookie: those of all ports of a machine are sent to each
 }
 
-const keyCookie = "ctrlkit-view"
-
-func newGuarded(page http.Handler) *guarded { return &guarded{page, rand.Text()} }
+func newGuarded(page http.Handler) *guarded {
+	return &guarded{page, rand.Text(), "ctrlkit-" + rand.Text()}
+}
 
 // address is where the page is, with its key.
 func (g *guarded) address(host string) string { return "http://" + host + "/?key=" + g.key }
@@ -302,12 +302,12 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	q := r.URL.Query()
 	if g.same(q.Get("key")) {
-		http.SetCookie(w, &http.Cookie{Name: keyCookie, Value: g.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		q.Del("key")
 		http.Redirect(w, r, (&url.URL{Path: r.URL.Path, RawQuery: q.Encode()}).String(), http.StatusSeeOther)
 		return
 	}
-	cookie, err := r.Cookie(keyCookie)
+	cookie, err := r.Cookie(g.cookie)
 	if err != nil || !g.same(cookie.Value) {
 		http.Error(w, "open the page with the address that ctrlkit view has printed: it has a key", http.StatusUnauthorized)
 		return
