@@ -40,6 +40,7 @@ type follow struct {
 	stop   func()
 	synced func() bool
 	err    error
+	failed time.Time // when err came
 }
 
 func newTable() *table {
@@ -49,10 +50,14 @@ func newTable() *table {
 	}
 }
 
+// retryFollow is when a kind that could not be followed is tried again.
+const retryFollow = 30 * time.Second
+
 // follow begins to get the objects of a kind, unless it does already.
 func (t *table) follow(objects Objects, kind schema.GroupKind) {
 	t.mu.Lock()
-	_, following := t.follows[kind]
+	f, following := t.follows[kind]
+	following = following && (f.err == nil || time.Since(f.failed) < retryFollow)
 	if !following {
 		t.follows[kind] = &follow{stop: func() {}, synced: func() bool { return false }}
 	}
@@ -70,7 +75,7 @@ func (t *table) follow(objects Objects, kind schema.GroupKind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
-		t.follows[kind] = &follow{stop: func() {}, synced: func() bool { return true }, err: err}
+		t.follows[kind] = &follow{stop: func() {}, synced: func() bool { return true }, err: err, failed: time.Now()}
 		return
 	}
 	t.follows[kind] = &follow{stop: stop, synced: synced}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -39,6 +40,7 @@ type world struct {
 	handlers map[int]toolscache.ResourceEventHandler
 	follows  int
 	runs     int
+	refuse   error // of Follow
 }
 
 func newWorld(t testing.TB) *world {
@@ -59,6 +61,9 @@ func (w *world) Kinds() []schema.GroupKind { return []schema.GroupKind{databases
 func (w *world) Follow(_ schema.GroupKind, handler func(schema.GroupVersionKind) toolscache.ResourceEventHandler) (schema.GroupVersionKind, func(), func() bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.refuse != nil {
+		return databases, nil, nil, w.refuse
+	}
 	h := handler(databases)
 	for _, obj := range w.objects {
 		h.OnAdd(obj, true)
@@ -342,6 +347,24 @@ func TestTableEndsWithItsViewers(t *testing.T) {
 	if len(w.handlers) != 0 || w.activity.table.Load() != nil {
 		t.Errorf("%d handlers without a viewer", len(w.handlers))
 	}
+}
+
+// A kind that can't be followed is said to be missing, and tried again.
+func TestKindThatCannotBeFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.put("fine", "", "")
+		w.refuse = errors.New("databases.example.com is forbidden")
+		if page := w.get("objects"); !strings.Contains(page, "Objects of a kind are missing: Database.example.com: databases.example.com is forbidden") {
+			t.Errorf("the page does not say what is missing:\n%s", page)
+		}
+		w.refuse = nil
+		time.Sleep(retryFollow)
+		if page := w.get("objects"); !strings.Contains(page, "1 ready") || strings.Contains(page, "missing") {
+			t.Errorf("the kind is not tried again:\n%s", page)
+		}
+		time.Sleep(2 * linger) // the table ends
+	})
 }
 
 // Without a viewer, an event costs nothing but the count of a reconcile.
