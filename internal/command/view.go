@@ -272,7 +272,7 @@ func (f *viewFlags) forward(ctx context.Context, cmd *cobra.Command, config *res
 			return "https://" + address, nil
 		}
 	}
-	err = kubectl.Wait()
+	err = errors.Join(lines.Err(), kubectl.Wait())
 	return "", fmt.Errorf("kubectl %s: %s (%w)", strings.Join(args, " "), strings.TrimSpace(said.String()), err)
 }
 

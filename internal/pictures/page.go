@@ -92,6 +92,9 @@ func addressIn(said io.Reader) (string, error) {
 			return found, nil
 		}
 	}
+	if err := lines.Err(); err != nil {
+		return "", err
+	}
 	return "", fmt.Errorf("the run has no page:\n%s", all.String())
 }
 
