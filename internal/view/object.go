@@ -79,7 +79,8 @@ func (v *viewing) object() block {
 		}
 	}
 	content := append(v.notices(), render("head", "object-head", head))
-	if advice, more := x.Advice(); len(advice) > 0 {
+	// Of an object that is ready without a condition Ready, an explanation does not know that.
+	if advice, more := x.Advice(); len(advice) > 0 && (x.Report != nil || x.Ready() || head.State != Ready) {
 		content = append(content, render("advice", "advice", struct {
 			All  []explanation.Advice
 			More int
@@ -88,7 +89,7 @@ func (v *viewing) object() block {
 	content = append(content, v.steps(x)...)
 	if conditions := x.Conditions(); len(conditions) > 0 {
 		slices.SortStableFunc(conditions, func(a, b metav1.Condition) int { return cmp.Compare(rankOf(a.Type), rankOf(b.Type)) })
-		content = append(content, render("conditions", "conditions", conditionLines(conditions)))
+		content = append(content, render("conditions", "conditions", conditionLines(conditions, x.Report != nil)))
 	}
 	content = append(content, v.details(x.Object)...)
 	if all := reconcilesOf(entries); len(all) > 0 {
@@ -119,7 +120,9 @@ type conditionLine struct {
 	Tone               string
 }
 
-func conditionLines(conditions []metav1.Condition) []conditionLine {
+// conditionLines returns what the page says of conditions. Those of an engine are True when all is
+// well; of others only some names say so.
+func conditionLines(conditions []metav1.Condition, ofEngine bool) []conditionLine {
 	var all []conditionLine
 	for _, c := range conditions {
 		tone := "faded"
@@ -127,9 +130,9 @@ func conditionLines(conditions []metav1.Condition) []conditionLine {
 		switch {
 		case c.Status == metav1.ConditionTrue && c.Type == "Stalled":
 			tone = "bad"
-		case (c.Status == metav1.ConditionTrue) != abnormal:
+		case (c.Status == metav1.ConditionTrue) != abnormal && c.Status != metav1.ConditionUnknown:
 			tone = "good"
-		case c.Status != metav1.ConditionTrue || abnormal:
+		case abnormal, ofEngine, strings.HasSuffix(c.Type, "Ready"), slices.Contains([]string{"Available", "Healthy", "Synced"}, c.Type):
 			tone = "waiting"
 		}
 		text := c.Reason

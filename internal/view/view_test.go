@@ -212,6 +212,25 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// An object that is ready without a condition Ready gets no advice, and no color for what its
+// conditions may mean.
+func TestForeignObject(t *testing.T) {
+	w := newWorld(t)
+	w.put("foreign", "", "")
+	key := types.NamespacedName{Namespace: "shop", Name: "foreign"}
+	w.objects[key].Object["status"] = map[string]any{"conditions": []any{
+		map[string]any{"type": "Available", "status": "True", "reason": "Fine"}, map[string]any{"type": "Progressing", "status": "False", "reason": "Idle"},
+	}}
+	page := w.get("object?group=example.com&kind=Database&namespace=shop&name=foreign")
+	for text, has := range map[string]bool{
+		"✓</b> ready": true, "What to do": false, `<dt>Progressing</dt><dd class="faded status">`: true, `<dt>Available</dt><dd class="good status">`: true,
+	} {
+		if strings.Contains(page, text) != has {
+			t.Errorf("%q: want %v in the page:\n%s", text, has, page)
+		}
+	}
+}
+
 // Wrong addresses say what is right, and everything has the headers that protect it.
 func TestAddresses(t *testing.T) {
 	w := troubled(t)
