@@ -55,7 +55,11 @@ func Clean(text string) string {
 // isNonCharacter reports code points that XML does not allow.
 func isNonCharacter(r rune) bool { return r&0xfffe == 0xfffe }
 
-// wrap breaks one line at spaces; a word that is longer than width is broken inside.
+// longestName is how long a word may be that is never broken inside: it may be a name, and half of a
+// name can't be searched for. What is longer is broken after a separator, if it has one.
+const longestName = 72
+
+// wrap breaks one line at spaces. A word that is longer than width has a line of its own.
 func wrap(line string, width int) []string {
 	var lines []string
 	var current []rune
@@ -67,8 +71,12 @@ func wrap(line string, width int) []string {
 		if len(current) > 0 {
 			current = append(current, ' ')
 		}
-		for len(runes) > width {
-			lines, runes = append(lines, string(runes[:width])), runes[width:]
+		for len(runes) > longestName {
+			end := longestName
+			if i := strings.LastIndexAny(string(runes[:longestName]), "./-=,:_"); i > 0 {
+				end = utf8.RuneCountInString(string(runes[:longestName])[:i+1])
+			}
+			lines, runes = append(lines, string(runes[:end])), runes[end:]
 		}
 		current = append(current, runes...)
 	}

@@ -10,6 +10,7 @@
 package manager
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ctrlkit/ctrlkit/internal/drawing"
@@ -57,14 +58,57 @@ func (p *painter) draw(decl *ast.Decl) {
 			p.states[s.Name.Text] = id
 		}
 	}
-	for _, a := range actions {
-		p.action(a)
+	for _, group := range grouped(actions, len(states)+len(actions) > mostNodes) {
+		p.actions(group)
 	}
 }
 
-// action draws an action after the states that it reads, or after the target if it reads none.
-func (p *painter) action(a *ast.Action) {
-	id := p.g.AddNode(p.frame, drawing.Node{Tone: drawing.Good, Label: a.Name.Text, Details: summary(a.Doc)})
+// mostNodes is how many states and actions a picture has before it groups actions.
+const mostNodes = 24
+
+// mostTogether is how many actions are in one node: their names are lines of its label.
+const mostTogether = 4
+
+// grouped puts actions that read the same states together, in the place of the first one, if the
+// document is large.
+func grouped(actions []*ast.Action, large bool) [][]*ast.Action {
+	var groups [][]*ast.Action
+	latest := map[string]int{} // by what is read: the last group
+	for _, a := range actions {
+		key := reads(a)
+		i, ok := latest[key]
+		if ok && large && len(groups[i]) < mostTogether {
+			groups[i] = append(groups[i], a)
+			continue
+		}
+		latest[key] = len(groups)
+		groups = append(groups, []*ast.Action{a})
+	}
+	return groups
+}
+
+// reads returns the names of the states that an action reads: the same text for the same states.
+func reads(a *ast.Action) string {
+	names := make([]string, len(a.Args))
+	for i, arg := range a.Args {
+		names[i] = arg.Name.Text
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), " ")
+}
+
+// actions draws actions that read the same after the states that they read, or after the target if
+// they read none. One alone has its comment.
+func (p *painter) actions(group []*ast.Action) {
+	a := group[0]
+	node := drawing.Node{Tone: drawing.Good, Label: a.Name.Text, Details: summary(a.Doc)}
+	if len(group) > 1 {
+		node.Details = nil
+	}
+	for _, other := range group[1:] {
+		node.Label += "\n" + other.Name.Text
+	}
+	id := p.g.AddNode(p.frame, node)
 	if len(a.Args) == 0 {
 		p.g.Edges = append(p.g.Edges, drawing.Edge{From: p.target, To: id, Dashed: true})
 	}
