@@ -43,8 +43,10 @@ func Start(ctx context.Context, program string, settings Settings) (*Process, er
 		return nil, fmt.Errorf("starting the operator %s: %w", settings.Operator, err)
 	}
 	p.answers = json.NewDecoder(out)
-	if _, err := p.answer(); err != nil {
-		return nil, errors.Join(fmt.Errorf("starting the operator %s: %w", settings.Operator, err), p.Stop())
+	var ready Stats
+	if err := p.answers.Decode(&ready); err != nil {
+		stopped := p.Stop() // then all that the process wrote has been read
+		return nil, errors.Join(fmt.Errorf("starting the operator %s: reading its answer: %w%s", settings.Operator, err, p.stderr), stopped)
 	}
 	return p, nil
 }
