@@ -117,21 +117,21 @@ func (p *pageObjects) Kinds() []schema.GroupKind { return p.activity.Kinds() }
 
 // Follow implements [view.Objects].
 func (p *pageObjects) Follow(kind schema.GroupKind, handler func(schema.GroupVersionKind) toolscache.ResourceEventHandler) (
-	gvk schema.GroupVersionKind, stop func(), synced func() bool, err error,
+	stop func(), synced func() bool, err error,
 ) {
 	obj, gvk, _, err := p.object(kind)
 	if err != nil {
-		return gvk, nil, nil, err
+		return nil, nil, err
 	}
 	informer, err := p.mgr.GetCache().GetInformer(context.Background(), obj, cache.BlockUntilSynced(false))
 	if err != nil {
-		return gvk, nil, nil, fmt.Errorf("the cache of %s: %w", kind, err)
+		return nil, nil, fmt.Errorf("the cache of %s: %w", kind, err)
 	}
 	registration, err := informer.AddEventHandler(handler(gvk))
 	if err != nil {
-		return gvk, nil, nil, fmt.Errorf("the cache of %s: %w", kind, err)
+		return nil, nil, fmt.Errorf("the cache of %s: %w", kind, err)
 	}
-	return gvk, func() { _ = informer.RemoveEventHandler(registration) }, registration.HasSynced, nil
+	return func() { _ = informer.RemoveEventHandler(registration) }, registration.HasSynced, nil
 }
 
 // object returns an empty object of a kind as the cache has it, and how kubectl calls the kind.

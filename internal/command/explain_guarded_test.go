@@ -34,15 +34,7 @@ import (
 func TestExplainIsGuardedLikeMetrics(t *testing.T) {
 	rings.Test(t, "starts a control plane")
 	plane := shared.ForTest(t)
-	kubectl := func(args ...string) string {
-		t.Helper()
-		cmd := exec.CommandContext(t.Context(), plane.Assets().Program("kubectl"), append([]string{"--kubeconfig", plane.Kubeconfig()}, args...)...)
-		output, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("kubectl %s: %v", strings.Join(args, " "), err)
-		}
-		return strings.TrimSpace(string(output))
-	}
+	kubectl := kubectlOf(t, plane)
 	kubectl("apply", "-f", "testdata/guarded/reader.yaml")
 	kubectl("create", "serviceaccount", "stranger", "-n", "default")
 	kubectl("create", "configmap", "settings", "-n", "default")
@@ -66,15 +58,7 @@ func TestExplainIsGuardedLikeMetrics(t *testing.T) {
 func TestPageIsGuardedLikeMetrics(t *testing.T) {
 	rings.Test(t, "starts a control plane")
 	plane := shared.ForTest(t)
-	kubectl := func(args ...string) string {
-		t.Helper()
-		cmd := exec.CommandContext(t.Context(), plane.Assets().Program("kubectl"), append([]string{"--kubeconfig", plane.Kubeconfig()}, args...)...)
-		output, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("kubectl %s: %v", strings.Join(args, " "), err)
-		}
-		return strings.TrimSpace(string(output))
-	}
+	kubectl := kubectlOf(t, plane)
 	kubectl("apply", "-f", "testdata/guarded/reader.yaml")
 	kubectl("create", "serviceaccount", "guest", "-n", "default")
 	kubectl("create", "configmap", "viewed", "-n", "default")
@@ -164,6 +148,19 @@ func getWithToken(t *testing.T, address, token string) int {
 	}
 	_ = response.Body.Close()
 	return response.StatusCode
+}
+
+// kubectlOf returns a function that runs kubectl, and returns what it prints.
+func kubectlOf(t *testing.T, plane *controlplane.ControlPlane) func(args ...string) string {
+	return func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), plane.Assets().Program("kubectl"), append([]string{"--kubeconfig", plane.Kubeconfig()}, args...)...)
+		output, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("kubectl %s: %v", strings.Join(args, " "), err)
+		}
+		return strings.TrimSpace(string(output))
+	}
 }
 
 // serveGuarded runs a manager that knows of an object that waits, until the test ends.

@@ -36,7 +36,6 @@ func NewActivity() *Activity {
 
 // A controller has the counts of one controller.
 type controller struct {
-	kind     schema.GroupKind
 	buckets  [minutes]bucket
 	slowest  []reconcileTime // the slowest first
 	frequent frequencies
@@ -100,8 +99,7 @@ func (a *Activity) note(entry journal.Entry, change func(*controller)) {
 	defer a.mu.Unlock()
 	c := a.controllers[entry.Controller]
 	if c == nil {
-		kind := schema.GroupKind{Group: entry.Object.Group, Kind: entry.Object.Kind}
-		c = &controller{kind: kind, hot: map[journal.Object]loop{}, unseen: map[journal.Object]string{}}
+		c = &controller{hot: map[journal.Object]loop{}, unseen: map[journal.Object]string{}}
 		a.controllers[entry.Controller] = c
 	}
 	if entry.Object.Name != "" {

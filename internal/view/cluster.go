@@ -115,23 +115,23 @@ func (c *Cluster) Problem() error {
 
 // Follow implements [Objects].
 func (c *Cluster) Follow(kind schema.GroupKind, handler func(schema.GroupVersionKind) toolscache.ResourceEventHandler) (
-	gvk schema.GroupVersionKind, stop func(), synced func() bool, err error,
+	stop func(), synced func() bool, err error,
 ) {
 	mapping, err := c.client.RESTMapper().RESTMapping(kind)
 	if err != nil {
-		return gvk, nil, nil, fmt.Errorf("finding the version of %s: %w", kind, err)
+		return nil, nil, fmt.Errorf("finding the version of %s: %w", kind, err)
 	}
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(mapping.GroupVersionKind)
 	informer, err := c.cache.GetInformer(context.Background(), obj, cache.BlockUntilSynced(false))
 	if err != nil {
-		return gvk, nil, nil, err
+		return nil, nil, err
 	}
 	registration, err := informer.AddEventHandler(handler(mapping.GroupVersionKind))
 	if err != nil {
-		return gvk, nil, nil, err
+		return nil, nil, err
 	}
-	return mapping.GroupVersionKind, func() { _ = informer.RemoveEventHandler(registration) }, registration.HasSynced, nil
+	return func() { _ = informer.RemoveEventHandler(registration) }, registration.HasSynced, nil
 }
 
 // Get implements [Objects]. It reads from the API server.

@@ -55,7 +55,7 @@ type share struct {
 	Query template.URL
 }
 
-// A count is a number of the overview that leads to a list.
+// A kindLine is what the overview says of a kind.
 type kindLine struct {
 	Kind, Group string
 	Query       template.URL
@@ -136,10 +136,7 @@ func lineOf(o journal.Object, format string, args ...any) objectLine {
 }
 
 func (v *viewing) controllers() []block {
-	var queues map[string]int
-	if v.server.options.Queues != nil {
-		queues = v.server.options.Queues()
-	}
+	queues := v.queues()
 	var cards []block
 	for _, p := range v.server.options.Activity.plots(v.now) {
 		c := controllerCard{Name: p.Name, Queue: -1, Most: max(1, slices.Max(p.Reconciles))}
@@ -168,6 +165,14 @@ func (v *viewing) controllers() []block {
 		return nil
 	}
 	return []block{render("controllers", "controllers", nil, cards...)}
+}
+
+// queues returns the lengths of the queues that are known, by their controllers.
+func (v *viewing) queues() map[string]int {
+	if v.server.options.Queues == nil {
+		return nil
+	}
+	return v.server.options.Queues()
 }
 
 // listsOf returns the lists of a controller that are not empty.

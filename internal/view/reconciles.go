@@ -127,30 +127,29 @@ func calledText(ev journal.Called) string {
 	return fmt.Sprintf("%s (%v)", ev.String(), ev.Duration.Round(time.Millisecond))
 }
 
-// tone returns the class of a result in the style sheet, mark its symbol, and word how it is called.
+// An ending is how a result is shown: its class in the style sheet, its symbol, and its word.
+type ending struct{ tone, symbol, word string }
+
+// endings are those of the results. A reconcile that runs has none.
+var endings = map[journal.Result]ending{
+	"":                      {"active", "▶", "running"},
+	journal.ResultDone:      {"good", "✓", "done"},
+	journal.ResultDeleted:   {"good", "⌫", "cleaned up"},
+	journal.ResultFailed:    {"bad", "✗", "failed"},
+	journal.ResultStalled:   {"bad", "■", "stalled"},
+	journal.ResultWaiting:   {"waiting", "…", "waiting"},
+	journal.ResultPaused:    {"blocked", "‖", "paused"},
+	journal.ResultConverged: {"faded", "–", "nothing to do"},
+	journal.ResultStale:     {"faded", "~", "stale cache"},
+	journal.ResultGone:      {"faded", "×", "object gone"},
+}
+
 func (r *reconcile) tone() (tone, symbol, word string) {
-	switch r.result {
-	case journal.ResultFailed:
-		return "bad", "✗", "failed"
-	case journal.ResultStalled:
-		return "bad", "■", "stalled"
-	case journal.ResultWaiting:
-		return "waiting", "…", "waiting"
-	case journal.ResultPaused:
-		return "blocked", "‖", "paused"
-	case journal.ResultConverged:
-		return "faded", "–", "nothing to do"
-	case journal.ResultStale:
-		return "faded", "~", "stale cache"
-	case journal.ResultGone:
-		return "faded", "×", "object gone"
-	case journal.ResultDeleted:
-		return "good", "⌫", "cleaned up"
-	case "":
-		return "active", "▶", "running"
-	default:
-		return "good", "✓", "done"
+	e, ok := endings[r.result]
+	if !ok { // of a later version
+		e = ending{"faded", "?", string(r.result)}
 	}
+	return e.tone, e.symbol, e.word
 }
 
 // causeSymbols are the symbols of causes.

@@ -30,8 +30,7 @@ type Objects interface {
 	// Follow calls a handler with all objects of a kind and their changes, until stop is called. Synced
 	// reports whether the handler has been called with all that were there. The objects belong to the
 	// caller of the handler.
-	Follow(kind schema.GroupKind, handler func(schema.GroupVersionKind) toolscache.ResourceEventHandler) (
-		gvk schema.GroupVersionKind, stop func(), synced func() bool, err error)
+	Follow(kind schema.GroupKind, handler func(schema.GroupVersionKind) toolscache.ResourceEventHandler) (stop func(), synced func() bool, err error)
 	// Get returns an object that was followed, nil if it does not exist, with the name of its kind for
 	// kubectl.
 	Get(ctx context.Context, o journal.Object) (obj *unstructured.Unstructured, resource string, err error)

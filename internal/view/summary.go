@@ -99,10 +99,7 @@ func (s *Server) Summary(ctx context.Context, f Filter) Summary {
 
 // counts returns the counts of the controllers.
 func (v *viewing) counts() []Controller {
-	var queues map[string]int
-	if v.server.options.Queues != nil {
-		queues = v.server.options.Queues()
-	}
+	queues := v.queues()
 	var all []Controller
 	for _, p := range v.server.options.Activity.plots(v.now) {
 		c := Controller{Name: p.Name, LastMinute: p.Reconciles[minutes-2]}

@@ -65,7 +65,7 @@ func (t *table) follow(objects Objects, kind schema.GroupKind) {
 	if following {
 		return
 	}
-	_, stop, synced, err := objects.Follow(kind, func(gvk schema.GroupVersionKind) toolscache.ResourceEventHandler {
+	stop, synced, err := objects.Follow(kind, func(gvk schema.GroupVersionKind) toolscache.ResourceEventHandler {
 		return toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    func(obj any) { t.set(obj, gvk) },
 			UpdateFunc: func(_, obj any) { t.set(obj, gvk) },

@@ -58,11 +58,11 @@ func newWorld(t testing.TB) *world {
 
 func (w *world) Kinds() []schema.GroupKind { return []schema.GroupKind{databases.GroupKind()} }
 
-func (w *world) Follow(_ schema.GroupKind, handler func(schema.GroupVersionKind) toolscache.ResourceEventHandler) (schema.GroupVersionKind, func(), func() bool, error) {
+func (w *world) Follow(_ schema.GroupKind, handler func(schema.GroupVersionKind) toolscache.ResourceEventHandler) (func(), func() bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.refuse != nil {
-		return databases, nil, nil, w.refuse
+		return nil, nil, w.refuse
 	}
 	h := handler(databases)
 	for _, obj := range w.objects {
@@ -76,7 +76,7 @@ func (w *world) Follow(_ schema.GroupKind, handler func(schema.GroupVersionKind)
 		defer w.mu.Unlock()
 		delete(w.handlers, id)
 	}
-	return databases, stop, func() bool { return true }, nil
+	return stop, func() bool { return true }, nil
 }
 
 func (w *world) Get(_ context.Context, o journal.Object) (*unstructured.Unstructured, string, error) {
@@ -356,13 +356,11 @@ func TestStreamOfWhatIsThere(t *testing.T) {
 // The table follows objects while there are viewers, and not afterwards.
 func TestTableEndsWithItsViewers(t *testing.T) {
 	w := troubled(t)
-	_, leave := w.server.view()
-	leaveNow := w.server.leave
+	w.server.view()
 	if len(w.handlers) != 1 || w.activity.table.Load() == nil {
 		t.Fatalf("%d handlers with a viewer", len(w.handlers))
 	}
-	_ = leave
-	leaveNow()
+	w.server.leave()
 	if len(w.handlers) != 0 || w.activity.table.Load() != nil {
 		t.Errorf("%d handlers without a viewer", len(w.handlers))
 	}
