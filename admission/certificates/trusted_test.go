@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
@@ -71,4 +73,45 @@ func (w *world) live(random *rand.Rand) {
 		}
 		run(w.replicas[1]) // so that there is a Secret
 	}
+}
+
+// When all have trusted a new authority, and then one has its old caBundle back and can't be written, as
+// after the rollback of a release, what the old authority has signed stays served.
+func TestTrustThatIsLost(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a := w.start()
+		a.mustPass()
+		old := w.authorities()[0]
+		crd := carts()
+		must(t, w.user.Get(w.ctx, client.ObjectKeyFromObject(crd), crd))
+		before := crd.Spec.Conversion.Webhook.ClientConfig.CABundle
+		for len(w.authorities()) == 1 {
+			time.Sleep(5 * day)
+			a.mustPass()
+		}
+		must(t, w.user.Get(w.ctx, client.ObjectKeyFromObject(crd), crd))
+		crd.Spec.Conversion.Webhook.ClientConfig.CABundle = before
+		must(t, w.user.Update(w.ctx, crd))
+		refuse := true
+		a.before = func(int) {
+			if refuse {
+				time.Sleep(time.Second)
+				must(t, touch(w)) // so that the write of the definition is a conflict
+			}
+		}
+		for range 3 {
+			time.Sleep(day)
+			_ = a.pass() //nolint:errcheck // it is what is served that counts
+			if err := a.leaf().CheckSignatureFrom(old); err != nil {
+				t.Fatalf("what is served is not trusted by the webhook that has lost the new authority: %v", err)
+			}
+		}
+		refuse = false
+		a.mustPass()
+		time.Sleep(day)
+		a.mustPass()
+		if err := a.leaf().CheckSignatureFrom(w.authorities()[0]); err != nil {
+			t.Errorf("the new authority does not sign: %v", err)
+		}
+	})
 }
