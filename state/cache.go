@@ -8,6 +8,8 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -34,7 +36,7 @@ func CacheOnly(options *manager.Options, obj client.Object, selections ...Select
 		}
 		key, limit := obj, cache.ByObject{}
 		for other, existing := range options.Cache.ByObject {
-			if reflect.TypeOf(other) == reflect.TypeOf(obj) {
+			if reflect.TypeOf(other) == reflect.TypeOf(obj) && unstructuredKind(other) == unstructuredKind(obj) {
 				key, limit = other, existing
 			}
 		}
@@ -44,6 +46,25 @@ func CacheOnly(options *manager.Options, obj client.Object, selections ...Select
 		options.Cache.ByObject[key] = limit
 	}
 	return nil
+}
+
+// CacheUnstructured makes the client of a ctrl.Manager read unstructured objects from the cache, as
+// it does with all others. Call it before the ctrl.Manager is made.
+//
+// It counts for the whole process: each kind that is read in this way is then listed and watched.
+func CacheUnstructured(options *manager.Options) {
+	if options.Client.Cache == nil {
+		options.Client.Cache = &client.CacheOptions{}
+	}
+	options.Client.Cache.Unstructured = true
+}
+
+// unstructuredKind returns the kind of an unstructured object, which its Go type does not say.
+func unstructuredKind(obj client.Object) schema.GroupVersionKind {
+	if _, ok := obj.(runtime.Unstructured); ok {
+		return obj.GetObjectKind().GroupVersionKind()
+	}
+	return schema.GroupVersionKind{}
 }
 
 // limitTo adds the object that s names to a limit, which may exist already.

@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -98,9 +99,12 @@ func (s Selection) List(ctx context.Context, reader client.Reader, list client.O
 	}
 	err := reader.List(ctx, list, opts...)
 	if err != nil && len(s.Fields) > 0 {
-		names := slices.Sorted(maps.Keys(s.Fields))
-		return fmt.Errorf("listing by the index %s, which a manager's cache has after the generated Index function was called: %w",
-			strings.Join(names, " and "), err)
+		names, where := slices.Sorted(maps.Keys(s.Fields)), ""
+		if _, ok := list.(runtime.Unstructured); ok {
+			where = ", and its client reads after the generated Cache function was"
+		}
+		return fmt.Errorf("listing by the index %s, which a manager's cache has after the generated Index function was called%s: %w",
+			strings.Join(names, " and "), where, err)
 	}
 	return err
 }

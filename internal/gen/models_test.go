@@ -24,6 +24,10 @@ var (
 	secret    = kindIn("", "k8s.io/api/core/v1", "Secret")
 	configMap = kindIn("", "k8s.io/api/core/v1", "ConfigMap")
 	pod       = kindIn("", "k8s.io/api/core/v1", "Pod")
+	route     = model.Kind{
+		Group: "traffic.example.com", Version: "v1", Kind: "Route", Namespaced: true,
+		Package: model.UnstructuredPackage, PackageName: "unstructured", Type: "Unstructured", List: "UnstructuredList",
+	}
 	namespace = clusterScoped(kindIn("", "k8s.io/api/core/v1", "Namespace"))
 )
 

@@ -13,13 +13,13 @@ import (
 
 // An onlyView is a kind of which the cache needs some objects only.
 type onlyView struct {
-	Type       string
+	New        string
 	Selections []string
 }
 
 // Call is the call that limits the cache to them.
 func (v onlyView) Call() string {
-	return fmt.Sprintf("state.CacheOnly(options, &%s{}, %s)", v.Type, strings.Join(v.Selections, ", "))
+	return fmt.Sprintf("state.CacheOnly(options, %s, %s)", v.New, strings.Join(v.Selections, ", "))
 }
 
 // addOnly adds a kind to those of which the cache needs single objects, if it is one, and returns
@@ -28,7 +28,7 @@ func (w *managerWriter) addOnly(kind model.Kind) string {
 	if !w.names.only[kind.Key()] {
 		return ""
 	}
-	view := onlyView{Type: w.kind(kind).Type}
+	view := onlyView{New: w.kind(kind).New}
 	var names []string
 	for _, st := range w.manager.States {
 		if st.Kind.Key() != kind.Key() {
@@ -44,11 +44,8 @@ func (w *managerWriter) addOnly(kind model.Kind) string {
 		}
 		names = append(names, name)
 	}
-	if !slices.ContainsFunc(w.view.Only, func(other onlyView) bool { return other.Type == view.Type }) {
+	if !slices.ContainsFunc(w.view.Only, func(other onlyView) bool { return other.New == view.New }) {
 		w.view.Only = append(w.view.Only, view)
-	}
-	if w.view.Cache == "" {
-		w.view.Cache = w.names.scope.take("Cache"+exported(w.manager.Name), "Objects")
 	}
 	slices.Sort(names)
 	return ",resourceNames=" + strings.Join(slices.Compact(names), ";")

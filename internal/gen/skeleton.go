@@ -28,9 +28,9 @@ var (
 // A skeletonView is the data of the skeleton templates.
 type skeletonView struct {
 	*managerView
-	Type       string // the type that implements the actions
-	Test       string
-	Namespaced bool
+	Type string // the type that implements the actions
+	Test string
+	Kind model.Kind // of the target
 }
 
 // SkeletonDoc is the comment of the method that implements the action.
@@ -52,7 +52,7 @@ func Skeletons(pkg *model.Package) ([]File, error) {
 		imports := newImports(pkg, document)
 		var body, test bytes.Buffer
 		for _, manager := range managers {
-			view := skeletonView{managerView: newManagerView(manager, imports, names), Namespaced: manager.Target.Namespaced}
+			view := skeletonView{managerView: newManagerView(manager, imports, names), Kind: manager.Target}
 			view.Type = names.scope.take(unexported(manager.Name)+"Actions", "Impl")
 			view.Test = names.scope.take("Test"+exported(manager.Name), "Actions")
 			if err := skeletonTemplate.Execute(&body, view); err != nil {

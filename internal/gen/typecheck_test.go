@@ -9,6 +9,8 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/tools/go/packages"
@@ -93,6 +95,9 @@ func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{fieldName, fieldNamespace, ".metadata.controller", ".metadata.generateName"}), 0, 3, rapid.ID).Draw(t, "fields") {
 		selector := model.Selector{Key: key, Path: steps("GenerateName"), Text: model.TextString, Value: values.Draw(t, "field")}
 		selector.ControllerField = key == ".metadata.controller"
+		if st.Kind.Unstructured() {
+			selector.Path = []model.Step{{Field: "metadata", Key: true}, {Field: "generateName", Key: true}}
+		}
 		st.Fields = append(st.Fields, selector)
 	}
 	return st
@@ -100,9 +105,13 @@ func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 
 func drawManager(t *rapid.T, name string, kinds []model.Kind) *model.Manager {
 	unique := func(name string) string { return exported(name) }
-	m := manager(name, rapid.SampledFrom([]model.Kind{shop, region}).Draw(t, "target"), nil)
+	target := rapid.SampledFrom([]model.Kind{shop, region, route}).Draw(t, "target")
+	m := manager(name, target, nil)
 	for _, stateName := range rapid.SliceOfNDistinct(rapid.SampledFrom(nastyNames), 0, 6, unique).Draw(t, "states") {
 		m.States = append(m.States, drawState(t, stateName, kinds))
+	}
+	if target.Unstructured() {
+		byKeys(m.States)
 	}
 	for _, actionName := range rapid.SliceOfNDistinct(rapid.SampledFrom(nastyNames), 0, 4, rapid.ID).Draw(t, "actions") {
 		if token.IsKeyword(actionName) {
@@ -115,6 +124,43 @@ func drawManager(t *rapid.T, name string, kinds []model.Kind) *model.Manager {
 			Filter(func(states []*model.State) bool { return !containsNil(states) }).Draw(t, "given")...))
 	}
 	return m
+}
+
+// byKeys makes the references of states those to an unstructured target.
+func byKeys(states []*model.State) {
+	change := func(value *model.Value) {
+		if value == nil {
+			return
+		}
+		value.Parts = slices.Clone(value.Parts)
+		for i, part := range value.Parts {
+			if part.Ref == nil {
+				continue
+			}
+			ref := *part.Ref
+			ref.Path = []model.Step{{Field: "metadata", Key: true}}
+			for _, name := range strings.Split(ref.Source, ".")[1:] {
+				ref.Path = append(ref.Path, model.Step{Field: unexported(name), Key: true})
+			}
+			value.Parts[i].Ref = &ref
+		}
+	}
+	for _, st := range states {
+		change(st.ObjectName)
+		change(st.Namespace.Value)
+		for _, selectors := range [][]model.Selector{st.Labels, st.Fields} {
+			for i := range selectors {
+				change(&selectors[i].Value)
+			}
+		}
+		for _, requirements := range [][]model.Requirement{st.Where, st.Annotations} {
+			for _, r := range requirements {
+				for i := range r.Values {
+					change(&r.Values[i])
+				}
+			}
+		}
+	}
 }
 
 func containsNil(states []*model.State) bool {
@@ -130,7 +176,7 @@ func containsNil(states []*model.State) bool {
 // the checker would find no error, and type-checks it.
 func TestGeneratedCodeTypeChecks(t *testing.T) {
 	rings.Test(t, "runs the go command and the type checker")
-	kinds := []model.Kind{shop, region, depot, westDepot, secret, configMap, pod, namespace, job}
+	kinds := []model.Kind{shop, region, depot, westDepot, secret, configMap, pod, namespace, job, route}
 	importer := newLoadedImporter(t, kinds)
 	for _, pkg := range []*model.Package{emptyModel(), nastyModel(), singleModel()} {
 		if err := typeCheck(pkg, importer); err != nil {

@@ -12,25 +12,43 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
 
-// A guard is a pointer on the path to a value. The value cannot be read if the pointer is nil.
+// A guard is a pointer on the path to a value. The value cannot be read if the pointer is nil, which
+// is the Problem.
 type guard struct {
-	Expr string
+	Expr, Problem string
 }
 
 // pathExpr returns the Go for the field at the end of a path, and the guards of its pointers.
 func pathExpr(root string, path []model.Step, text model.Text) (expr string, guards []guard) {
+	if len(path) > 0 && path[0].Key {
+		return keyExpr(root, path)
+	}
 	expr = root
 	last := false
 	for _, step := range path {
 		expr += "." + step.Field
 		if last = step.Pointer; last {
-			guards = append(guards, guard{Expr: expr})
+			guards = append(guards, guard{Expr: expr, Problem: expr + " is nil"})
 		}
 	}
 	if last && text != model.TextStringer {
 		expr = "*" + expr
 	}
 	return textExpr(expr, text), guards
+}
+
+// keyExpr is [pathExpr] for an unstructured object.
+func keyExpr(root string, path []model.Step) (expr string, guards []guard) {
+	if model.IsMetadata(path, "Name") || model.IsMetadata(path, "Namespace") {
+		return root + ".Get" + exported(path[1].Field) + "()", nil
+	}
+	name, keys := root, root
+	for _, step := range path {
+		name += "." + step.Field
+		keys += ", " + strconv.Quote(step.Field)
+	}
+	field := "state.Field(" + keys + ")"
+	return "*" + field, []guard{{Expr: field, Problem: name + " is not set"}}
 }
 
 // textExpr returns the Go that makes a string of expr.
@@ -77,7 +95,7 @@ func mayBeEmpty(value model.Value) bool {
 			if part.Literal != "" {
 				return false
 			}
-		case len(part.Ref.Path) == 1 && part.Ref.Path[0].Field == "Name":
+		case model.IsMetadata(part.Ref.Path, "Name"):
 			return false
 		case part.Ref.Text != model.TextString && part.Ref.Text != model.TextConvert && part.Ref.Text != model.TextStringer:
 			return false

@@ -31,20 +31,25 @@ type managerView struct {
 	Watches    []watchView
 	// Markers keep controller-gen away from the types in a package that is an API as well.
 	Markers string
-	// Only are the kinds of which the cache needs single objects; Cache is the function for that.
-	Only  []onlyView
-	Cache string
+	// Only are the kinds of which the cache needs single objects. Unstructured is true if there are
+	// kinds without Go types. Cache is the function for both, empty if there is nothing for it to do.
+	Only         []onlyView
+	Unstructured bool
+	Cache        string
 	// Rules are markers by which controller-gen writes the role that reading the states takes.
 	Rules []string
 }
 
 type kindView struct {
 	Kind, Type, List string // Type and List qualified
+	// New and NewList make an empty object and an empty list, Declare the variable list, which is
+	// passed on as Listed.
+	New, NewList, Declare, Listed string
 }
 
 type stateView struct {
-	Name                  string
-	Type, List, Result    string
+	kindView
+	Name, Result          string
 	Getter, Reader, Field string
 	GetterDoc             []string
 	Local                 string // a variable or parameter that holds the state
@@ -73,21 +78,21 @@ type actionView struct {
 }
 
 type indexView struct {
-	Var, Name, Type, Expr string
-	Doc                   []string
-	Guards                []guard
-	Registered            bool // objects are listed by it, so that the cache has to have it
+	Var, Name, Type, New, Expr string
+	Doc                        []string
+	Guards                     []guard
+	Registered                 bool // objects are listed by it, so that the cache has to have it
 }
 
 // An ownsView is a kind that is watched by owner references.
 type ownsView struct {
-	Type       string
+	New        string
 	EveryOwner bool
 }
 
 type watchView struct {
-	Var, Index, IndexName, StateName, Type, Select, Offer string
-	Only                                                  string // what objects must have beside that, as a further argument
+	Var, Index, IndexName, StateName, Type, New, Select, Offer string
+	Only                                                       string // what objects must have beside that, as a further argument
 }
 
 // Registrations are the calls that register the indexes.
@@ -95,11 +100,11 @@ func (v *managerView) Registrations() []string {
 	var calls []string
 	for _, index := range v.Indexes {
 		if index.Registered {
-			calls = append(calls, fmt.Sprintf("%s.Register(ctx, indexer, &%s{})", index.Var, index.Type))
+			calls = append(calls, fmt.Sprintf("%s.Register(ctx, indexer, %s)", index.Var, index.New))
 		}
 	}
 	for _, watch := range v.Watches {
-		calls = append(calls, fmt.Sprintf("%s.Register(ctx, indexer, &%s{})", watch.Var, v.Target.Type))
+		calls = append(calls, fmt.Sprintf("%s.Register(ctx, indexer, %s)", watch.Var, v.Target.New))
 	}
 	return calls
 }
@@ -110,7 +115,7 @@ type managerWriter struct {
 	imports *imports
 	names   *packageNames
 	view    *managerView
-	indexes map[string]string // the variables of indexes by type and name
+	indexes map[string]string // the variables of indexes by kind and name
 	watches map[string]bool   // by definition
 	private string            // what unexported identifiers begin with
 }
@@ -141,11 +146,18 @@ func newManagerView(manager *model.Manager, imports *imports, names *packageName
 }
 
 func (w *managerWriter) kind(kind model.Kind) kindView {
-	return kindView{
+	view := kindView{
 		Kind: kind.Kind,
 		Type: w.imports.qualify(kind.Package, kind.Type),
 		List: w.imports.qualify(kind.Package, kind.List),
 	}
+	view.New, view.NewList, view.Declare, view.Listed = "&"+view.Type+"{}", "&"+view.List+"{}", "var list "+view.List, "&list"
+	if kind.Unstructured() {
+		of := fmt.Sprintf("(%q, %q)", kind.APIVersion(), kind.Kind)
+		view.New, view.NewList, view.Listed = "state.NewObject"+of, "state.NewObjectList"+of, "list"
+		view.Declare = "list := " + view.NewList
+	}
+	return view
 }
 
 // addFields names the fields of the manager. They must not have the names of its actions.
@@ -192,8 +204,7 @@ func (w *managerWriter) state(st *model.State) stateView {
 	l := newLookup(st)
 	kind := w.kind(st.Kind)
 	view := stateView{
-		Name: st.Name,
-		Type: kind.Type, List: kind.List, Result: "[]" + kind.Type,
+		kindView: kind, Name: st.Name, Result: "[]" + kind.Type,
 		Getter:    "Get" + exported(st.Name),
 		Reader:    "read" + exported(st.Name),
 		GetterDoc: w.getterDoc(st, l),
@@ -318,13 +329,13 @@ func (s *stateView) require(selector string, value model.Value) string {
 func (w *managerWriter) index(kind model.Kind, field model.Selector) string {
 	view := indexView{
 		Name: strconv.Quote(indexName(field, w.manager.Target)),
-		Type: w.kind(kind).Type,
+		Type: w.kind(kind).Type, New: w.kind(kind).New,
 	}
-	key := view.Type + " " + view.Name
+	key := view.New + " " + view.Name
 	if known := w.indexes[key]; known != "" {
 		return known
 	}
-	view.Var = w.names.scope.take(w.private+exported(kind.Type)+"By"+camel(strings.TrimPrefix(field.Key, ".metadata")), "Index")
+	view.Var = w.names.scope.take(w.private+exported(kind.Kind)+"By"+camel(strings.TrimPrefix(field.Key, ".metadata")), "Index")
 	view.Expr, view.Guards = indexValues(field, w.manager.Target)
 	view.Doc = []string{view.Var + " finds " + kind.Kind + " objects by their field " + field.Key + "."}
 	if field.ControllerField {
@@ -349,7 +360,7 @@ func (w *managerWriter) register(index string) {
 //   - A single object that is selected by its name is watched by its name only, for the same
 //     reason.
 func (w *managerWriter) addWatch(view stateView, l lookup) {
-	w.addOwns(l.state.Owned, view.Type)
+	w.addOwns(l.state.Owned, view.New)
 	index, definition := "state.TargetIndex", l.definition(w.manager.Target)
 	if l.byName() && view.Single {
 		index, definition = "state.NameIndex", l.nameDefinition(w.manager.Target)
@@ -365,20 +376,21 @@ func (w *managerWriter) addWatch(view stateView, l lookup) {
 		IndexName: strconv.Quote(definition),
 		StateName: l.state.Name,
 		Type:      view.Type,
+		New:       view.New,
 		Select:    view.Select,
 		Offer:     w.offer(l).String(),
 		Only:      onlyWith(l),
 	})
 }
 
-func (w *managerWriter) addOwns(owned model.Ownership, kind string) {
+func (w *managerWriter) addOwns(owned model.Ownership, object string) {
 	if owned == model.OwnershipNone {
 		return
 	}
-	i := slices.IndexFunc(w.view.Owns, func(owns ownsView) bool { return owns.Type == kind })
+	i := slices.IndexFunc(w.view.Owns, func(owns ownsView) bool { return owns.New == object })
 	if i < 0 {
 		i = len(w.view.Owns)
-		w.view.Owns = append(w.view.Owns, ownsView{Type: kind})
+		w.view.Owns = append(w.view.Owns, ownsView{New: object})
 	}
 	w.view.Owns[i].EveryOwner = w.view.Owns[i].EveryOwner || owned == model.OwnershipAny
 }
@@ -426,6 +438,7 @@ func (w *managerWriter) addRules() {
 	}
 	for _, kind := range kinds {
 		names := w.addOnly(kind)
+		w.view.Unstructured = w.view.Unstructured || kind.Unstructured()
 		resource := kind.Resource
 		if resource == "" {
 			plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind})
@@ -440,6 +453,9 @@ func (w *managerWriter) addRules() {
 			w.view.Rules = append(w.view.Rules, rule)
 		}
 	}
+	if len(w.view.Only) > 0 || w.view.Unstructured {
+		w.view.Cache = w.names.scope.take("Cache"+exported(w.manager.Name), "Objects")
+	}
 }
 
 func colonIf(doc []string) string {
@@ -447,50 +463,4 @@ func colonIf(doc []string) string {
 		return "."
 	}
 	return ":"
-}
-
-// A selectionLiteral is a composite literal of state.Selection; its parts are Go expressions.
-type selectionLiteral struct {
-	namespace, name    string
-	labels, fields     []string
-	where, annotations []string
-}
-
-func (l *selectionLiteral) addLabel(key, value string) {
-	l.labels = append(l.labels, fmt.Sprintf("%q: %s", key, value))
-}
-
-func (l *selectionLiteral) addField(key, value string) {
-	l.fields = append(l.fields, key+": "+value)
-}
-
-// String returns the literal, on one line if it has few fields.
-func (l *selectionLiteral) String() string {
-	var lines []string
-	add := func(field, value string) {
-		if value != "" {
-			lines = append(lines, field+": "+value)
-		}
-	}
-	add("Namespace", l.namespace)
-	add("Name", l.name)
-	add("Labels", mapLiteral(l.labels))
-	add("Fields", mapLiteral(l.fields))
-	add("Where", requirementsLiteral(l.where))
-	add("Annotations", requirementsLiteral(l.annotations))
-	if len(l.labels)+len(l.fields)+len(l.where)+len(l.annotations) == 0 {
-		return "state.Selection{" + strings.Join(lines, ", ") + "}"
-	}
-	return "state.Selection{\n" + strings.Join(lines, ",\n") + ",\n}"
-}
-
-func mapLiteral(entries []string) string {
-	switch len(entries) {
-	case 0:
-		return ""
-	case 1:
-		return "map[string]string{" + entries[0] + "}"
-	default:
-		return "map[string]string{\n" + strings.Join(entries, ",\n") + ",\n}"
-	}
 }

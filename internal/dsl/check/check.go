@@ -143,6 +143,7 @@ func (n *scopedName) related() []diag.Related {
 // A document is one file while it is checked.
 type document struct {
 	file *ast.File
+	dir  string // where the file is
 	list diag.List
 	// importPath is that of the Go package that is generated, if it is known.
 	importPath string
@@ -177,6 +178,7 @@ type alias struct {
 func newDocument(file *ast.File, list diag.List, importPath string) *document {
 	return &document{
 		file:       file,
+		dir:        filepath.Dir(file.Name),
 		list:       list,
 		importPath: importPath,
 		binds:      map[string]*binding{},

@@ -75,14 +75,14 @@ func (d *document) declareBind(n *ast.Bind) {
 		d.report(diag.BadGroupVersion, n.GroupVersion, fmt.Sprintf("malformed group and version %q", n.GroupVersion.Text),
 			"write VERSION for the core group, as in v1, or GROUP/VERSION, as in batch/v1")
 	}
-	if err := module.CheckImportPath(n.Package.Text); err != nil {
+	if err := module.CheckImportPath(n.Package.Text); err != nil && !isDefinitions(n.Package.Text) {
 		b.bad = true
 		d.report(diag.BadPackagePath, n.Package, fmt.Sprintf("malformed Go package path %q", n.Package.Text),
-			"write the path as in a Go import, without quotes")
+			"write the path as in a Go import, without quotes; definitions are ./FILE, ./DIRECTORY or MODULE:DIRECTORY")
 		return
 	}
 	if !b.bad {
-		d.paths[n.Package.Text] = true
+		d.paths[b.key(d.dir)] = true
 	}
 }
 
@@ -195,7 +195,7 @@ func (d *document) resolveFull(w ast.Word) *kindRef {
 		if b.bad {
 			return &kindRef{}
 		}
-		return &kindRef{label: label, path: b.path.Text, kind: kind}
+		return &kindRef{label: label, path: b.key(d.dir), kind: kind}
 	}
 	if row, ok := builtins.byLabel[label]; ok {
 		d.paths[row.Path] = true
@@ -244,8 +244,8 @@ func (c *checker) checkBinds(d *document) {
 					fmt.Sprintf("write bind %s %s", row.label(), row.Path))
 			}
 		}
-		if p := c.packages[b.path.Text]; p == nil || p.Types == nil {
-			d.reportNotLoaded(b.path, b.path.Text, p)
+		if p := c.packages[b.key(d.dir)]; p == nil || p.Types == nil {
+			d.reportNotLoaded(b.path, b.key(d.dir), p)
 			continue
 		} else if p.Facts.Version != "" && p.Facts.Version != version {
 			d.report(diag.VersionMismatch, b.word,
@@ -260,12 +260,12 @@ func (c *checker) checkBinds(d *document) {
 // reported anyway, and the package that the generated code belongs to, which may need that code to
 // compile.
 func (c *checker) warnProblem(d *document, b *binding) {
-	p := c.packages[b.path.Text]
+	p := c.packages[b.key(d.dir)]
 	if p.Problem == "" || b.path.Text == c.path {
 		return
 	}
 	for _, ref := range d.refs {
-		if ref.path == b.path.Text && c.problem(ref) != "" {
+		if ref.path == b.key(d.dir) && c.problem(ref) != "" {
 			return
 		}
 	}
@@ -274,11 +274,12 @@ func (c *checker) warnProblem(d *document, b *binding) {
 
 // problem returns what is wrong with the Go type of a kind in a loaded package, or "".
 func (c *checker) problem(ref *kindRef) string {
-	obj, ok := c.packages[ref.path].Types.Scope().Lookup(ref.kind).(*types.TypeName)
+	p := c.packages[ref.path]
+	obj, ok := p.Types.Scope().Lookup(ref.kind).(*types.TypeName)
 	if !ok {
 		return "is not there"
 	}
-	return objectProblem(obj)
+	return p.problem(obj)
 }
 
 // reportNotLoaded reports a package that was not loaded, at the first place that needs it.
@@ -292,6 +293,10 @@ func (d *document) reportNotLoaded(at ast.Node, path string, p *Package) {
 		problem = firstLine(p.Problem)
 	}
 	hint := "check the path, or add the module: go get " + path
+	if p != nil && p.Definitions {
+		d.report(diag.PackageNotLoaded, at, fmt.Sprintf("cannot read definitions %s: %s", sourceOf(path), problem), definitionsHint(problem))
+		return
+	}
 	switch {
 	case strings.Contains(problem, "go.mod file not found"):
 		problem = "the document is not in a Go module"
@@ -353,11 +358,11 @@ func (c *checker) kind(d *document, w ast.Word) *kindType {
 // of that name.
 func (c *checker) warnShadowed(d *document, ref *kindRef, w ast.Word) {
 	for _, b := range d.bindOrder {
-		p := c.packages[b.path.Text]
-		if b.bad || p == nil || p.Types == nil || b.path.Text == ref.path {
+		p := c.packages[b.key(d.dir)]
+		if b.bad || p == nil || p.Types == nil || b.key(d.dir) == ref.path {
 			continue
 		}
-		if obj, ok := p.Types.Scope().Lookup(w.Text).(*types.TypeName); ok && objectProblem(obj) == "" {
+		if obj, ok := p.Types.Scope().Lookup(w.Text).(*types.TypeName); ok && p.problem(obj) == "" {
 			d.report(diag.ShadowedKind, w, fmt.Sprintf("%s means the built-in kind %s/%s, but %s has a kind %s too",
 				w.Text, ref.label, ref.kind, b.path.Text, w.Text),
 				fmt.Sprintf("declare which one: alias %s %s/%s", w.Text, b.word.Text, w.Text))
@@ -383,10 +388,10 @@ func (c *checker) lookup(d *document, ref *kindRef, w ast.Word) *kindType {
 	span := ast.Range{Start: w.End - len(ref.kind), End: w.End}
 	obj, ok := p.Types.Scope().Lookup(ref.kind).(*types.TypeName)
 	if !ok {
-		d.report(diag.NoSuchType, span, fmt.Sprintf("%s has no kind %s", ref.path, ref.kind), kindHint(ref.kind, kindNames(p.Types)))
+		d.report(diag.NoSuchType, span, fmt.Sprintf("%s has no kind %s", sourceOf(ref.path), ref.kind), kindHint(ref.kind, kindNames(p)))
 		return nil
 	}
-	if problem := objectProblem(obj); problem != "" {
+	if problem := p.problem(obj); problem != "" {
 		d.report(diag.NotAnObject, span, fmt.Sprintf("%s.%s is not a kind: it %s", ref.path, ref.kind, problem), c.objectHint(obj, problem))
 		return nil
 	}
@@ -401,7 +406,7 @@ func (c *checker) lookup(d *document, ref *kindRef, w ast.Word) *kindType {
 // boundTo reports whether a bind names the package, so that its failure to load has been reported
 // there.
 func (d *document) boundTo(path string) bool {
-	return slices.ContainsFunc(d.bindOrder, func(b *binding) bool { return !b.bad && b.path.Text == path })
+	return slices.ContainsFunc(d.bindOrder, func(b *binding) bool { return !b.bad && b.key(d.dir) == path })
 }
 
 func (c *checker) objectHint(obj *types.TypeName, problem string) string {
@@ -434,10 +439,10 @@ func kindHint(name string, kinds []string) string {
 }
 
 // kindNames are the kinds of a package.
-func kindNames(pkg *types.Package) []string {
+func kindNames(p *Package) []string {
 	var names []string
-	for _, name := range pkg.Scope().Names() {
-		if obj, ok := pkg.Scope().Lookup(name).(*types.TypeName); ok && objectProblem(obj) == "" {
+	for _, name := range p.Types.Scope().Names() {
+		if obj, ok := p.Types.Scope().Lookup(name).(*types.TypeName); ok && p.problem(obj) == "" {
 			names = append(names, name)
 		}
 	}
@@ -445,6 +450,9 @@ func kindNames(pkg *types.Package) []string {
 }
 
 func (c *checker) newKind(ref *kindRef, p *Package, obj *types.TypeName) *kindType {
+	if p.Definitions {
+		return newDefinedKind(ref, p, obj)
+	}
 	group, version, _ := splitGroupVersion(ref.label)
 	namespaced := !p.Facts.ClusterScoped[ref.kind]
 	if p.Facts.HasGroup {

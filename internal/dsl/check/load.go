@@ -10,6 +10,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 	"sync"
 
@@ -19,7 +20,9 @@ import (
 // A Loader loads the Go packages that documents are bound to.
 type Loader interface {
 	// Load loads the packages with the given paths, as seen from the Go module of the directory,
-	// and returns them by import path.
+	// and returns them by path. A path is that of a Go import, or that of definitions: a group and
+	// version, the source as in a bind, and, if that is a relative path, the directory where it
+	// begins, with spaces between them.
 	//
 	//   - A package that cannot be loaded is not an error: its Problem says why.
 	//   - An error means that nothing can be loaded, for example because there is no go command.
@@ -37,18 +40,38 @@ type Package struct {
 	Problem string
 	// Facts are read from the source.
 	Facts Facts
+	// Definitions is true if the kinds are those of CustomResourceDefinitions: Types then has a type
+	// for each kind and no other, made of the schemas.
+	Definitions bool
+}
+
+// problem returns why a type of the package is not a kind, or "" if it is one.
+func (p *Package) problem(obj *types.TypeName) string {
+	if p.Definitions {
+		return ""
+	}
+	return objectProblem(obj)
 }
 
 // GoLoader is the [Loader] that uses the go command. It reads types from the compiler's export
-// data, which is fast with a warm build cache, and from source if a package does not compile.
+// data, which is fast with a warm build cache, and from source if a package does not compile. It
+// reads definitions from files.
 type GoLoader struct{}
 
 var _ Loader = GoLoader{}
 
 // Load implements [Loader].
 func (GoLoader) Load(ctx context.Context, dir string, paths []string) (map[string]*Package, error) {
+	result := make(map[string]*Package, len(paths))
+	paths = slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
+		if !strings.Contains(path, " ") {
+			return false
+		}
+		result[path] = loadDefinitions(ctx, dir, path)
+		return true
+	})
 	if len(paths) == 0 {
-		return nil, nil
+		return result, ctx.Err()
 	}
 	loaded, err := packages.Load(&packages.Config{
 		Context: ctx,
@@ -62,7 +85,6 @@ func (GoLoader) Load(ctx context.Context, dir string, paths []string) (map[strin
 	if err != nil {
 		return nil, fmt.Errorf("loading Go packages: %w", &goError{err})
 	}
-	result := make(map[string]*Package, len(loaded))
 	for _, pkg := range loaded {
 		result[pkg.PkgPath] = newPackage(pkg)
 	}

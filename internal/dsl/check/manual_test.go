@@ -23,6 +23,8 @@ import (
 
 const (
 	manual = "../../../docs/language.md"
+	// manualFile is where the documents of the manual would be: their definitions are there.
+	manualFile = "../../gen/golden/defined/example.ctrlkit"
 	// codesMark is where the table of codes begins in the manual.
 	codesMark = "<!-- codes:"
 )
@@ -94,7 +96,7 @@ func TestManualExamples(t *testing.T) {
 			if info == "state" {
 				src = inDecl(src)
 			}
-			in := check.Input{Dir: moduleDir, Sources: []check.Source{{File: "example.ctrlkit", Text: []byte(src)}}}
+			in := check.Input{Dir: moduleDir, Sources: []check.Source{{File: manualFile, Text: []byte(src)}}}
 			_, list := checkReal(t, in)
 			switch {
 			case strings.HasPrefix(info, "CK"):

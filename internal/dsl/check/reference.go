@@ -21,10 +21,10 @@ func (m *managerScope) reference(ref *ast.Ref) *model.Ref {
 	root := ref.Path[0]
 	if root.Text != "target" {
 		hint := "references begin with target"
-		if len(ref.Path) > 1 {
+		if m.target != nil && m.target.hasField(root.Text) {
+			hint = "write ${target." + ref.Name() + "}"
+		} else if len(ref.Path) > 1 {
 			hint = "write ${target." + strings.SplitN(ref.Name(), ".", 2)[1] + "}"
-		} else if m.target != nil && m.target.hasField(root.Text) {
-			hint = "write ${target." + root.Text + "}"
 		}
 		m.d.report(diag.NotTarget, root, fmt.Sprintf("unknown name %q in a reference", root.Text), hint)
 		return nil
@@ -63,7 +63,7 @@ func (m *managerScope) reference(ref *ast.Ref) *model.Ref {
 }
 
 // isNamespace reports whether the steps lead to the namespace of the object itself.
-func isNamespace(steps []model.Step) bool { return len(steps) == 1 && steps[0].Field == "Namespace" }
+func isNamespace(steps []model.Step) bool { return model.IsMetadata(steps, "Namespace") }
 
 func (k *kindType) hasField(name string) bool {
 	obj, _, _ := types.LookupFieldOrMethod(k.obj.Type(), true, k.obj.Pkg(), name)
@@ -79,7 +79,7 @@ func textHint(t types.Type, name string) string {
 	}
 	var fields []string
 	for f := range s.Fields() {
-		if _, problem := textOf(f.Type()); problem == "" && f.Exported() {
+		if _, problem := textOf(f.Type()); problem == "" && (f.Exported() || isKey(f)) {
 			fields = append(fields, f.Name())
 		}
 	}
@@ -108,7 +108,11 @@ func (m *managerScope) referenceHint(ref *ast.Ref, at int, problem *walkProblem)
 		}
 		return "name a field: methods are not called"
 	}
-	if names := m.goNames(ref); names != nil {
+	names := m.goNames(ref)
+	if m.target.Unstructured() {
+		names = m.keys(ref)
+	}
+	if names != nil {
 		return "write ${target." + strings.Join(names, ".") + "}"
 	}
 	for _, f := range problem.fields {
@@ -140,4 +144,20 @@ func (m *managerScope) goNames(ref *ast.Ref) []string {
 		names[i] = step.Field
 	}
 	return names
+}
+
+// keys reads the whole reference as names of Go fields and returns the keys of the unstructured
+// target, if that works.
+func (m *managerScope) keys(ref *ast.Ref) []string {
+	var names []string
+	for _, w := range ref.Path[1:] {
+		names = append(names, uncapitalized(w.Text))
+	}
+	for _, way := range [][]string{names, slices.Concat([]string{"metadata"}, names)} {
+		walk := goWalk{current: m.target.obj.Type()}
+		if !slices.ContainsFunc(way, func(name string) bool { return walk.step(name) != nil }) {
+			return way
+		}
+	}
+	return nil
 }

@@ -50,7 +50,7 @@ func (w *goWalk) step(name string) *walkProblem {
 	case *types.Func:
 		return &walkProblem{code: diag.MethodReference, message: fmt.Sprintf("%s is a method of %s", name, typeName(base)), fields: fieldNames(s)}
 	case *types.Var:
-		if token.IsExported(name) {
+		if token.IsExported(name) || isKey(obj) {
 			if hidden := hiddenPointer(s, index); hidden != "" {
 				return &walkProblem{code: diag.UnknownTargetField, message: fmt.Sprintf("%s of %s is in the pointer %s, which is not exported", name, typeName(base), hidden)}
 			}
@@ -85,7 +85,7 @@ func (w *goWalk) follow(s *types.Struct, index []int) {
 	own := len(w.steps) == 0 || len(w.steps) == 1 && w.embedding != nil
 	for i, n := range index {
 		f = s.Field(n)
-		steps = append(steps, model.Step{Field: f.Name(), Pointer: isPointer(f.Type())})
+		steps = append(steps, model.Step{Field: f.Name(), Pointer: isPointer(f.Type()), Key: isKey(f)})
 		if i < len(index)-1 {
 			pointers = pointers || isPointer(f.Type())
 			container = deref(f.Type())
@@ -144,7 +144,7 @@ func jsonIndex(s *types.Struct, name string, names *[]string, depth int) []int {
 		tag, options, _ := strings.Cut(reflect.StructTag(s.Tag(i)).Get("json"), ",")
 		embedded, isStruct := deref(f.Type()).Underlying().(*types.Struct)
 		switch {
-		case tag == "-" || !f.Exported() && !(f.Embedded() && isStruct && !isPointer(f.Type())):
+		case tag == "-" || !f.Exported() && !isKey(f) && !(f.Embedded() && isStruct && !isPointer(f.Type())):
 		case f.Embedded() && isStruct && (tag == "" || strings.Contains(options, "inline")):
 			if depth < maxEmbedding {
 				if index := jsonIndex(embedded, name, names, depth+1); index != nil {
@@ -252,7 +252,7 @@ func packageOf(t types.Type) *types.Package {
 func fieldNames(s *types.Struct) []string {
 	var names []string
 	for f := range s.Fields() {
-		if f.Exported() {
+		if f.Exported() || isKey(f) {
 			names = append(names, f.Name())
 		}
 		if inner, ok := deref(f.Type()).Underlying().(*types.Struct); ok && f.Embedded() && inner != s {

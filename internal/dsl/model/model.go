@@ -8,7 +8,10 @@
 // up.
 package model
 
-import "go/token"
+import (
+	"go/token"
+	"strings"
+)
 
 // A Package is everything that one output package is generated from: all documents of one
 // directory, merged.
@@ -42,6 +45,7 @@ type Manager struct {
 type Kind struct {
 	Group, Version, Kind string
 	// Package is the import path of the Go package that holds Type and List, PackageName its name.
+	// It is UnstructuredPackage for a kind without a Go type.
 	Package, PackageName string
 	Type, List           string // for example Job and JobList; List is empty when the package has none
 	// Namespaced is false for cluster-scoped kinds.
@@ -50,6 +54,15 @@ type Kind struct {
 	// it is empty, the name is the plural of the kind.
 	Resource string
 }
+
+// UnstructuredPackage has the types for objects of kinds without Go types.
+const UnstructuredPackage = "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+// Unstructured reports whether the kind has no Go type.
+func (k Kind) Unstructured() bool { return k.Package == UnstructuredPackage }
+
+// APIVersion is the group and version as objects have them.
+func (k Kind) APIVersion() string { return strings.TrimPrefix(k.Group+"/"+k.Version, "/") }
 
 // A State is a declared view of the cluster.
 type State struct {
@@ -151,6 +164,18 @@ type Step struct {
 	// Pointer is true when the field is a pointer that has to be tested for nil before it is
 	// followed or read.
 	Pointer bool
+	// Key is true when Field is a key in the content of an unstructured object. All steps of a path
+	// are keys, or none.
+	Key bool
+}
+
+// IsMetadata reports whether a path is that of a field of the object's own metadata, which has this
+// Go name.
+func IsMetadata(path []Step, field string) bool {
+	if len(path) == 2 && path[0].Key {
+		return path[0].Field == "metadata" && path[1].Field == strings.ToLower(field)
+	}
+	return len(path) == 1 && path[0].Field == field
 }
 
 // Text is how a Go value becomes text.

@@ -8,8 +8,13 @@ import (
 	"strings"
 )
 
-// Key identifies the Go type of the kind.
-func (k Kind) Key() string { return k.Package + "." + k.Type }
+// Key identifies the Go type of the kind, or the kind if it has none.
+func (k Kind) Key() string {
+	if k.Unstructured() {
+		return k.APIVersion() + "/" + k.Kind
+	}
+	return k.Package + "." + k.Type
+}
 
 // Singles returns the kinds, by their [Kind.Key], of which the documents of the package read single
 // objects only: see [State.Single]. Their rules can name these objects, and the cache needs no

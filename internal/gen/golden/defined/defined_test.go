@@ -1,0 +1,175 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package defined_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/gen/golden/defined"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/sim"
+	"github.com/ctrlkit/ctrlkit/state"
+)
+
+var plane controlplanetest.Shared
+
+func TestMain(m *testing.M) { os.Exit(plane.Main(m)) }
+
+// operator runs the operator until the context ends.
+func operator(ctx context.Context, config *rest.Config, options ctrl.Options) error {
+	options.Scheme = scheme.Scheme
+	if err := defined.CacheRouting(&options); err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(config, options)
+	if err != nil {
+		return err
+	}
+	if err := (&defined.Reconciler{Client: mgr.GetClient(), Logger: mgr.GetLogger()}).Setup(ctx, mgr); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+func object(kind, namespace, name string, spec map[string]any) *unstructured.Unstructured {
+	obj := state.NewObject("traffic.example.com/v1", kind)
+	obj.SetNamespace(namespace)
+	obj.SetName(name)
+	obj.Object["spec"] = spec
+	return obj
+}
+
+func route(namespace, name string) *unstructured.Unstructured {
+	obj := object("Route", namespace, name, map[string]any{
+		"zone": "z1", "tier": "gold", "service": map[string]any{"name": "web", "port": int64(80), "secure": true},
+	})
+	obj.SetLabels(map[string]string{"tier": "gold"})
+	return obj
+}
+
+func service(namespace string) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+}
+
+func settings(protocol string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "routing"}, Data: map[string]string{"scheme": protocol}}
+}
+
+// The operator of a kind without a Go type ends in the same state whatever goes wrong.
+func TestSurvivesEverything(t *testing.T) {
+	rings.Test(t, "takes seconds")
+	sim.Run(t, sim.Workload{
+		Scheme: scheme.Scheme, CRDs: []string{"traffic.yaml"},
+		Operator: func(ctx context.Context, p *sim.Process) error { return operator(ctx, p.Config(), p.ManagerOptions()) },
+		Script: func(w *sim.World) {
+			w.Create(route("default", "a"))
+			w.Create(service("default"))
+			w.Settle()
+			w.Create(object("Zone", "", "one", map[string]any{"code": "z1", "region": "north"}))
+			w.Create(route("default", "b"))
+			w.Create(settings("https"))
+			w.Settle()
+			w.Delete(service("default"))
+			w.Settle()
+		},
+	}, sim.WithPairs(0), sim.WithSample(16))
+}
+
+// On a real API server, the events of each state reach the Route, and its cache has the indexes.
+func TestOnAControlPlane(t *testing.T) {
+	rings.Test(t, "starts a control plane")
+	cluster := rest.CopyConfig(plane.ForTest(t).Config())
+	if _, err := envtest.InstallCRDs(cluster, envtest.CRDInstallOptions{Paths: []string{"traffic.yaml"}}); err != nil {
+		t.Fatal(err)
+	}
+	user, err := client.New(cluster, client.Options{Scheme: scheme.Scheme})
+	must(t, err)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "defined-"}}
+	must(t, user.Create(t.Context(), namespace))
+	place := namespace.Name
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- operator(ctx, cluster, ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)}})
+	}()
+	t.Cleanup(func() { cancel(); must(t, <-ended) })
+
+	first := route(place, "a")
+	must(t, user.Create(t.Context(), first))
+	wait(t, user, first, map[string]any{"sharing": int64(1)}, []string{""})
+	must(t, user.Create(t.Context(), service(place)))
+	wait(t, user, first, map[string]any{"sharing": int64(1)}, []string{"http://web:80"})
+	must(t, user.Create(t.Context(), object("Zone", "", "one-"+place, map[string]any{"code": "z1", "region": "north"})))
+	wait(t, user, first, map[string]any{"sharing": int64(1), "region": "north"}, []string{"http://web:80"})
+	second, hidden, retired := route(place, "b"), route(place, "hidden"), route(place, "retired")
+	hidden.SetAnnotations(map[string]string{"example.com/hidden": "true"})
+	retired.SetLabels(map[string]string{"tier": "gold", "retired": ""})
+	for _, obj := range []client.Object{second, hidden, retired} {
+		must(t, user.Create(t.Context(), obj))
+	}
+	wait(t, user, first, map[string]any{"sharing": int64(2), "region": "north"}, []string{"http://web:80"})
+	must(t, user.Create(t.Context(), settings("https")))
+	wait(t, user, first, map[string]any{"sharing": int64(2), "region": "north"}, []string{"https://web:80"})
+	must(t, user.Delete(t.Context(), service(place)))
+	wait(t, user, first, map[string]any{"sharing": int64(2), "region": "north"}, []string{""})
+}
+
+// wait waits until a Route has this status, and until the Probes with its label have these URLs.
+func wait(t *testing.T, user client.Client, obj *unstructured.Unstructured, status map[string]any, urls []string) {
+	t.Helper()
+	problem := ""
+	for range 300 {
+		got := obj.DeepCopy()
+		must(t, user.Get(t.Context(), client.ObjectKeyFromObject(obj), got))
+		probes := state.NewObjectList("traffic.example.com/v1", "Probe")
+		must(t, user.List(t.Context(), probes, client.InNamespace(obj.GetNamespace()), client.MatchingLabels{"route": obj.GetName()}))
+		var have []string
+		for i := range probes.Items {
+			have = append(have, *state.Field(&probes.Items[i], "spec", "url"))
+		}
+		if problem = cmp.Diff(status, got.Object["status"]) + cmp.Diff(urls, have); problem == "" {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatalf("-want +got:\n%s", problem)
+}
+
+// What is not set is an error that names it.
+func TestNotSet(t *testing.T) {
+	t.Parallel()
+	target := route("default", "a")
+	unstructured.RemoveNestedField(target.Object, "spec", "service", "name")
+	_, err := defined.NewRoutingState(nil, target).GetService(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "target.spec.service.name is not set") {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
