@@ -109,6 +109,10 @@ func (s Selection) List(ctx context.Context, reader client.Reader, list client.O
 	return err
 }
 
+// ErrNothing is the error for a selection that refers to a field of another object which that does not
+// have (yet). A generated getter then returns no object.
+var ErrNothing = errors.New("the selection refers to a field that is not set")
+
 // A MismatchError reports that the object which is selected by its name does not satisfy the other
 // selectors. It is an error rather than an absent object because creating the object would fail
 // while this one exists.

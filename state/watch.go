@@ -57,28 +57,46 @@ func NameIndex[T client.Object](name string, sel func(T) (Selection, error)) Ind
 //   - The parameter targets is an empty list of the targets' kind.
 //   - If reader is a [HandlerWrapper], Enqueue returns the handler wrapped.
 func Enqueue[T, O client.Object](reader client.Reader, targets client.ObjectList, index Index[T], offer func(O) Selection, only ...Selection) handler.EventHandler {
+	return EnqueueFrom(reader, Targets(reader, targets, index, offer), only...)
+}
+
+// EnqueueFrom is [Enqueue] with a function that finds the targets of an object: see [Targets] and
+// [Through].
+func EnqueueFrom(reader client.Reader, find handler.MapFunc, only ...Selection) handler.EventHandler {
 	h := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
-		typed, ok := obj.(O)
-		if !ok || slices.ContainsFunc(only, func(s Selection) bool {
+		if slices.ContainsFunc(only, func(s Selection) bool {
 			return !hold(s.Where, obj.GetLabels()) || !hold(s.Annotations, obj.GetAnnotations())
 		}) {
 			return nil
 		}
-		requests, err := requestsFor(ctx, reader, targets, client.MatchingFields{index.Name: offer(typed).Key()})
-		if err == nil {
-			return requests
-		}
-		logger := log.FromContext(ctx).WithValues("index", index.Name, "object", client.ObjectKeyFromObject(obj))
-		logger.Error(err, "Looking up the targets of a changed object; reconciling all of them")
-		if requests, err = requestsFor(ctx, reader, targets); err != nil {
-			logger.Error(err, "Listing all targets of a changed object")
-		}
-		return requests
+		return find(ctx, obj)
 	})
 	if wrapper, ok := reader.(HandlerWrapper); ok {
 		return wrapper.WrapHandler(h)
 	}
 	return h
+}
+
+// Targets returns a function that finds the targets which select an object, as [Enqueue] does.
+func Targets[T, O client.Object](reader client.Reader, targets client.ObjectList, index Index[T], offer func(O) Selection) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		var requests []reconcile.Request
+		find(ctx, reader, targets, index, offer, obj, func(target client.Object) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(target)})
+		})
+		return requests
+	}
+}
+
+// Through returns a function that finds the targets which select an object through another state.
+// The index is that of the objects of the other state by what they select, via an empty list of
+// them, and next finds the targets that select one of them.
+func Through[V, O client.Object](reader client.Reader, via client.ObjectList, index Index[V], offer func(O) Selection, next handler.MapFunc) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		var requests []reconcile.Request
+		find(ctx, reader, via, index, offer, obj, func(between client.Object) { requests = append(requests, next(ctx, between)...) })
+		return requests
+	}
 }
 
 // A HandlerWrapper is a reader that wraps event handlers as well, in order to record the cause of
@@ -89,26 +107,42 @@ type HandlerWrapper interface {
 	WrapHandler(h handler.EventHandler) handler.EventHandler
 }
 
-// requestsFor returns a request for each target that the options select. It reads names only, so
-// nothing has to be copied.
-func requestsFor(ctx context.Context, reader client.Reader, targets client.ObjectList, opts ...client.ListOption) ([]reconcile.Request, error) {
-	list, ok := targets.DeepCopyObject().(client.ObjectList)
+// find calls found for each object of the kind of list that selects obj by an index. The object
+// found belongs to the cache. If the look-up fails, it calls found for all objects of the kind.
+func find[T, O client.Object](ctx context.Context, reader client.Reader, list client.ObjectList, index Index[T], offer func(O) Selection, obj client.Object,
+	found func(client.Object),
+) {
+	typed, ok := obj.(O)
 	if !ok {
-		return nil, fmt.Errorf("%T is not a list of objects", targets)
+		return
+	}
+	err := each(ctx, reader, list, found, client.MatchingFields{index.Name: offer(typed).Key()})
+	if err == nil {
+		return
+	}
+	logger := log.FromContext(ctx).WithValues("index", index.Name, "object", client.ObjectKeyFromObject(obj))
+	logger.Error(err, "Looking up the targets of a changed object; reconciling all of them")
+	if err := each(ctx, reader, list, found); err != nil {
+		logger.Error(err, "Listing all targets of a changed object")
+	}
+}
+
+// each calls do for each object that the options select, unless there is an error. The objects are
+// not copied.
+func each(ctx context.Context, reader client.Reader, empty client.ObjectList, do func(client.Object), opts ...client.ListOption) error {
+	list, ok := empty.DeepCopyObject().(client.ObjectList)
+	if !ok {
+		return fmt.Errorf("%T is not a list of objects", empty)
 	}
 	if err := reader.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
-		return nil, err
+		return err
 	}
-	var requests []reconcile.Request
-	err := meta.EachListItem(list, func(item runtime.Object) error {
-		target, err := meta.Accessor(item)
-		if err != nil {
-			return err
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		obj, ok := item.(client.Object)
+		if !ok {
+			return fmt.Errorf("%T is not an object", item)
 		}
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{
-			Namespace: target.GetNamespace(), Name: target.GetName(),
-		}})
+		do(obj)
 		return nil
 	})
-	return requests, err
 }

@@ -108,7 +108,11 @@ func drawManager(t *rapid.T, name string, kinds []model.Kind) *model.Manager {
 	target := rapid.SampledFrom([]model.Kind{shop, region, route}).Draw(t, "target")
 	m := manager(name, target, nil)
 	for _, stateName := range rapid.SliceOfNDistinct(rapid.SampledFrom(nastyNames), 0, 6, unique).Draw(t, "states") {
-		m.States = append(m.States, drawState(t, stateName, kinds))
+		st := drawState(t, stateName, kinds)
+		if single := slices.IndexFunc(m.States, func(st *model.State) bool { return !st.List }); single >= 0 && rapid.Bool().Draw(t, "refers") {
+			refer(t, st, m.States[single])
+		}
+		m.States = append(m.States, st)
 	}
 	if target.Unstructured() {
 		byKeys(m.States)
@@ -126,6 +130,27 @@ func drawManager(t *rapid.T, name string, kinds []model.Kind) *model.Manager {
 	return m
 }
 
+// refer makes a state refer to another one.
+func refer(t *rapid.T, st, to *model.State) {
+	name := &model.Ref{Source: to.Name + ".Name", State: to, Path: steps("Name"), Text: model.TextString}
+	if to.Kind.Unstructured() {
+		name.Path = []model.Step{{Field: "metadata", Key: true}, {Field: "uid", Key: true}}
+	}
+	v := value(name, rapid.SampledFrom([]any{"", "-x", ref("Name")}).Draw(t, "more"))
+	switch rapid.IntRange(0, 3).Draw(t, "where") {
+	case 0:
+		st.ObjectName = &v
+	case 1:
+		st.Labels = append(st.Labels, model.Selector{Key: "of", Value: v})
+	case 2:
+		st.Annotations = append(st.Annotations, model.Requirement{Key: "of", Operator: "=", Values: []model.Value{v}})
+	case 3:
+		if st.Kind.Namespaced {
+			st.Namespace = model.Namespace{Mode: model.NamedNamespace, Value: &v}
+		}
+	}
+}
+
 // byKeys makes the references of states those to an unstructured target.
 func byKeys(states []*model.State) {
 	change := func(value *model.Value) {
@@ -134,7 +159,7 @@ func byKeys(states []*model.State) {
 		}
 		value.Parts = slices.Clone(value.Parts)
 		for i, part := range value.Parts {
-			if part.Ref == nil {
+			if part.Ref == nil || part.Ref.State != nil {
 				continue
 			}
 			ref := *part.Ref

@@ -12,11 +12,14 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
 
-// A guard is a pointer on the path to a value. The value cannot be read if the pointer is nil, which
-// is the Problem.
+// A guard is a pointer on the path to a value. The value cannot be read if the pointer is nil, for
+// which Err is the error.
 type guard struct {
-	Expr, Problem string
+	Expr, Err string
 }
+
+// nothing is the error of a selection that refers to what another state does not have.
+const nothing = "state.ErrNothing"
 
 // pathExpr returns the Go for the field at the end of a path, and the guards of its pointers.
 func pathExpr(root string, path []model.Step, text model.Text) (expr string, guards []guard) {
@@ -28,7 +31,7 @@ func pathExpr(root string, path []model.Step, text model.Text) (expr string, gua
 	for _, step := range path {
 		expr += "." + step.Field
 		if last = step.Pointer; last {
-			guards = append(guards, guard{Expr: expr, Problem: expr + " is nil"})
+			guards = append(guards, guard{Expr: expr, Err: fmt.Sprintf("errors.New(%q)", expr+" is nil")})
 		}
 	}
 	if last && text != model.TextStringer {
@@ -48,7 +51,7 @@ func keyExpr(root string, path []model.Step) (expr string, guards []guard) {
 		keys += ", " + strconv.Quote(step.Field)
 	}
 	field := "state.Field(" + keys + ")"
-	return "*" + field, []guard{{Expr: field, Problem: name + " is not set"}}
+	return "*" + field, []guard{{Expr: field, Err: fmt.Sprintf("errors.New(%q)", name+" is not set")}}
 }
 
 // textExpr returns the Go that makes a string of expr.
@@ -77,8 +80,14 @@ func valueExpr(value model.Value) (expr string, guards []guard) {
 			terms = append(terms, strconv.Quote(part.Literal))
 			continue
 		}
-		term, more := pathExpr("target", part.Ref.Path, part.Ref.Text)
-		terms, guards = append(terms, term), append(guards, more...)
+		term, more := pathExpr(rootOf(part.Ref.State), part.Ref.Path, part.Ref.Text)
+		for _, g := range more {
+			if part.Ref.State != nil {
+				g.Err = nothing
+			}
+			guards = append(guards, g)
+		}
+		terms = append(terms, term)
 	}
 	if len(terms) == 0 {
 		return `""`, nil

@@ -28,6 +28,7 @@ type managerView struct {
 	Actions    []actionView
 	Indexes    []indexView
 	Owns       []ownsView
+	Throughs   []throughView
 	Watches    []watchView
 	// Markers keep controller-gen away from the types in a package that is an API as well.
 	Markers string
@@ -64,11 +65,15 @@ type stateView struct {
 	Required              []requiredView
 	InTargetNamespace     bool
 	Wanted                string
+	// Via are the states that the selectors refer to, Params and Args the parameters and arguments
+	// for them.
+	Via          []viaView
+	Params, Args string
 }
 
 // A requiredView is a value that must not be empty.
 type requiredView struct {
-	Var, Expr, Message string
+	Var, Expr, Err string
 }
 
 type actionView struct {
@@ -93,6 +98,9 @@ type ownsView struct {
 type watchView struct {
 	Var, Index, IndexName, StateName, Type, New, Select, Offer string
 	Only                                                       string // what objects must have beside that, as a further argument
+	// Through is the map function for objects that are found through another state. Then there is no
+	// index of the targets.
+	Through string
 }
 
 // Registrations are the calls that register the indexes.
@@ -104,7 +112,12 @@ func (v *managerView) Registrations() []string {
 		}
 	}
 	for _, watch := range v.Watches {
-		calls = append(calls, fmt.Sprintf("%s.Register(ctx, indexer, %s)", watch.Var, v.Target.New))
+		if watch.Through == "" {
+			calls = append(calls, fmt.Sprintf("%s.Register(ctx, indexer, %s)", watch.Var, v.Target.New))
+		}
+	}
+	for _, through := range v.Throughs {
+		calls = append(calls, fmt.Sprintf("%s.Register(ctx, indexer, %s)", through.Var, through.New))
 	}
 	return calls
 }
@@ -116,14 +129,16 @@ type managerWriter struct {
 	names   *packageNames
 	view    *managerView
 	indexes map[string]string // the variables of indexes by kind and name
-	watches map[string]bool   // by definition
-	private string            // what unexported identifiers begin with
+	watches map[string]string // the variables of watches by definition
+	fields  map[*model.State]string
+	maps    map[*model.State]string // the map functions from objects of a state to targets
+	private string                  // what unexported identifiers begin with
 }
 
 func newManagerView(manager *model.Manager, imports *imports, names *packageNames) *managerView {
 	w := &managerWriter{
 		manager: manager, imports: imports, names: names,
-		indexes: map[string]string{}, watches: map[string]bool{},
+		indexes: map[string]string{}, watches: map[string]string{}, fields: map[*model.State]string{}, maps: map[*model.State]string{},
 		private: unexported(manager.Name),
 		view: &managerView{
 			Name:  manager.Name,
@@ -191,6 +206,7 @@ func (w *managerWriter) addStates() {
 	for _, st := range w.manager.States {
 		view := w.state(st)
 		view.Field = fields.take(unexported(st.Name), "State")
+		w.fields[st] = view.Field
 		view.Local = locals.take(unexported(st.Name), "State")
 		view.FakeValue = fakes.take(exported(st.Name), "State")
 		w.view.States = append(w.view.States, view)
@@ -225,8 +241,13 @@ func (w *managerWriter) state(st *model.State) stateView {
 	if len(l.annotations) > 0 {
 		view.Items = "state.Annotated(selection.Annotations, " + view.Items + ")"
 	}
+	w.addVia(&view, st)
 	w.addSelection(&view, l)
-	w.addWatch(view, l)
+	if len(view.Via) > 0 {
+		w.addThrough(view, l)
+	} else {
+		w.addWatch(view, l)
+	}
 	return view
 }
 
@@ -318,9 +339,11 @@ func (s *stateView) require(selector string, value model.Value) string {
 	if !mayBeEmpty(value) {
 		return expr
 	}
-	s.Required = append(s.Required, requiredView{
-		Var: selector, Expr: expr, Message: strconv.Quote(selector + "=" + valueText(value) + " is empty"),
-	})
+	required := requiredView{Var: selector, Expr: expr, Err: fmt.Sprintf("errors.New(%q)", selector+"="+valueText(value)+" is empty")}
+	if slices.ContainsFunc(value.Parts, func(p model.Part) bool { return p.Ref != nil && p.Ref.State != nil }) {
+		required.Err = nothing
+	}
+	s.Required = append(s.Required, required)
 	return selector
 }
 
@@ -366,19 +389,28 @@ func (w *managerWriter) addWatch(view stateView, l lookup) {
 		index, definition = "state.NameIndex", l.nameDefinition(w.manager.Target)
 		l.labels, l.fields, l.where, l.annotations = nil, nil, nil, nil
 	}
-	if view.Owned && l.state.List || w.watches[definition] {
+	if view.Owned && l.state.List {
 		return
 	}
-	w.watches[definition] = true
+	known := w.watches[definition]
+	if known == "" {
+		w.watches[definition] = w.names.scope.take(w.private+"By"+exported(l.state.Name), "State")
+	}
+	offer := w.offer(l).String()
+	w.maps[l.state] = fmt.Sprintf("state.Targets(reader, %s, %s, func(obj *%s) state.Selection {\nreturn %s\n})",
+		w.view.Target.NewList, w.watches[definition], view.Type, offer)
+	if known != "" {
+		return
+	}
 	w.view.Watches = append(w.view.Watches, watchView{
-		Var:       w.names.scope.take(w.private+"By"+exported(l.state.Name), "State"),
+		Var:       w.watches[definition],
 		Index:     index,
 		IndexName: strconv.Quote(definition),
 		StateName: l.state.Name,
 		Type:      view.Type,
 		New:       view.New,
 		Select:    view.Select,
-		Offer:     w.offer(l).String(),
+		Offer:     offer,
 		Only:      onlyWith(l),
 	})
 }

@@ -83,10 +83,11 @@ func loadDefinitions(ctx context.Context, dir, key string) *Package {
 	for _, d := range list {
 		for i := range d.Spec.Versions {
 			version := &d.Spec.Versions[i]
-			if version.Served {
-				served[gvLabel(d.Spec.Group, version.Name)] = true
+			if !version.Served {
+				continue
 			}
-			if version.Served && gvLabel(d.Spec.Group, version.Name) == label {
+			served[gvLabel(d.Spec.Group, version.Name)] = true
+			if gvLabel(d.Spec.Group, version.Name) == label {
 				(&schemaTypes{pkg}).addKind(d, version)
 				p.Facts.ClusterScoped[d.Spec.Names.Kind] = d.Spec.Scope == apiextensionsv1.ClusterScoped
 				p.Facts.Resources[d.Spec.Names.Kind] = d.Spec.Names.Plural

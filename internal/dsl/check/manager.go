@@ -23,11 +23,14 @@ type managerScope struct {
 	target *kindType // nil when the kind of the target is not known
 	states map[string]*declaredState
 	order  []*declaredState
+	// declared are the names of all states, also of those that are checked later.
+	declared []string
 }
 
 // A declaredState is a state with the place of its declaration.
 type declaredState struct {
 	model *model.State
+	kind  *kindType // nil when it is not known
 	name  ast.Word
 	used  bool
 }
@@ -45,6 +48,9 @@ func (c *checker) manager(d *document, decl *ast.Decl) *model.Manager {
 	if m.target != nil {
 		m.model.Target = m.target.Kind
 		m.needsList(m.target, decl.Kind, "to be watched")
+	}
+	for s := range ast.All[*ast.State](decl) {
+		m.declared = append(m.declared, s.Name.Text)
 	}
 	for s := range ast.All[*ast.State](decl) {
 		m.declareState(s)
@@ -87,7 +93,7 @@ func (c *checker) declareManager(d *document, name ast.Word) {
 // declareState checks a state. It declares the state even if it is wrong, so that the actions that
 // use it are not reported as well.
 func (m *managerScope) declareState(s *ast.State) {
-	state := &declaredState{model: m.state(s), name: s.Name}
+	state := m.state(s)
 	if first, ok := m.states[s.Name.Text]; ok {
 		m.d.report(diag.DuplicateName, s.Name, fmt.Sprintf("state %s is declared twice", s.Name.Text), anotherName,
 			(&scopedName{m.d, first.name}).related()...)

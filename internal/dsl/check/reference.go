@@ -14,38 +14,36 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/model"
 )
 
-// reference resolves `${target.A.B}` against the Go type of the target. It returns nil for a
-// reference that is wrong, and for one that cannot be checked because the type of the target is not
-// known.
-func (m *managerScope) reference(ref *ast.Ref) *model.Ref {
-	root := ref.Path[0]
+// reference resolves `${target.A.B}` against the Go type of the target, and `${STATE.A.B}` against
+// that of a state above. It returns nil for a reference that is wrong, and for one that cannot be
+// checked because the type is not known.
+func (s *stateScope) reference(ref *ast.Ref) *model.Ref {
+	m, root := s.managerScope, ref.Path[0]
+	kind, from, what := m.target, (*model.State)(nil), "the target"
 	if root.Text != "target" {
-		hint := "references begin with target"
-		if m.target != nil && m.target.hasField(root.Text) {
-			hint = "write ${target." + ref.Name() + "}"
-		} else if len(ref.Path) > 1 {
-			hint = "write ${target." + strings.SplitN(ref.Name(), ".", 2)[1] + "}"
+		state := s.referredTo(ref)
+		if state == nil {
+			return nil
 		}
-		m.d.report(diag.NotTarget, root, fmt.Sprintf("unknown name %q in a reference", root.Text), hint)
-		return nil
+		kind, from, what = state.kind, state.model, "state "+root.Text
 	}
 	if len(ref.Path) == 1 {
-		m.d.report(diag.TargetNotText, ref, "the target itself cannot be text", "name a field, as in ${target.Name}")
+		m.d.report(diag.TargetNotText, ref, what+" itself cannot be text", fmt.Sprintf("name a field, as in ${%s.Name}", root.Text))
 		return nil
 	}
-	if m.target == nil {
+	if kind == nil {
 		return nil
 	}
-	walk := goWalk{current: m.target.obj.Type()}
+	walk := goWalk{current: kind.obj.Type()}
 	for i, name := range ref.Path[1:] {
 		if problem := walk.step(name.Text); problem != nil {
-			m.d.report(problem.code, name, problem.message, m.referenceHint(ref, i+1, problem))
+			m.d.report(problem.code, name, problem.message, kind.referenceHint(ref, i+1, problem))
 			return nil
 		}
 	}
-	if !m.target.Namespaced && isNamespace(walk.steps) {
+	if !kind.Namespaced && isNamespace(walk.steps) {
 		m.d.report(diag.NoTargetNamespace, ref,
-			fmt.Sprintf("%s is cluster-scoped: its namespace is always empty", m.target.Kind.Kind), "name a namespace, or another field of the target")
+			fmt.Sprintf("%s is cluster-scoped: its namespace is always empty", kind.Kind.Kind), "name a namespace, or another field of "+what)
 		return nil
 	}
 	if walk.unset {
@@ -59,7 +57,41 @@ func (m *managerScope) reference(ref *ast.Ref) *model.Ref {
 		m.d.report(diag.TargetNotText, last, fmt.Sprintf("%s cannot be text: it is %s", ref.Name(), problem), textHint(walk.current, ref.Name()))
 		return nil
 	}
-	return &model.Ref{Source: ref.Name(), Path: steps, Text: text}
+	return &model.Ref{Source: ref.Name(), State: from, Path: steps, Text: text}
+}
+
+// referredTo returns the state that a reference begins with, or nil if it begins with no state that
+// is one object and is declared above.
+func (s *stateScope) referredTo(ref *ast.Ref) *declaredState {
+	root := ref.Path[0]
+	state, ok := s.states[root.Text]
+	switch {
+	case root.Text == s.node.Name.Text:
+		s.d.report(diag.NotTarget, root, fmt.Sprintf("state %s refers to itself", root.Text), "refer to the target, or to a state above")
+	case !ok && slices.Contains(s.declared, root.Text):
+		s.d.report(diag.NotTarget, root, fmt.Sprintf("state %s is not declared above %s", root.Text, s.node.Name.Text),
+			fmt.Sprintf("declare %s before the states that refer to it", root.Text))
+	case !ok:
+		hint := "references begin with target, or with a state above"
+		if s.target != nil && s.target.hasField(root.Text) {
+			hint = "write ${target." + ref.Name() + "}"
+		} else if near, ok := diag.Near(root.Text, s.declared); ok {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		} else if len(ref.Path) > 1 {
+			hint = "write ${target." + strings.SplitN(ref.Name(), ".", 2)[1] + "}"
+		}
+		s.d.report(diag.NotTarget, root, fmt.Sprintf("unknown name %q in a reference", root.Text), hint)
+	case state.model.List:
+		s.d.report(diag.NotTarget, root, fmt.Sprintf("state %s is a list, and a reference is to one object", root.Text),
+			"select what all of them have in common, or declare a state for the one that is meant")
+	default:
+		state.used = true
+		if state.kind != nil {
+			s.needsList(state.kind, root, "to be watched")
+		}
+		return state
+	}
+	return nil
 }
 
 // isNamespace reports whether the steps lead to the namespace of the object itself.
@@ -99,7 +131,7 @@ type walkProblem struct {
 
 // referenceHint suggests another name: one with a near spelling, the Go name for a JSON name, or
 // the field of a getter.
-func (m *managerScope) referenceHint(ref *ast.Ref, at int, problem *walkProblem) string {
+func (k *kindType) referenceHint(ref *ast.Ref, at int, problem *walkProblem) string {
 	got := ref.Path[at].Text
 	if problem.code == diag.MethodReference {
 		field := strings.TrimPrefix(got, "Get")
@@ -108,12 +140,12 @@ func (m *managerScope) referenceHint(ref *ast.Ref, at int, problem *walkProblem)
 		}
 		return "name a field: methods are not called"
 	}
-	names := m.goNames(ref)
-	if m.target.Unstructured() {
-		names = m.keys(ref)
+	names := k.goNames(ref)
+	if k.Unstructured() {
+		names = k.keys(ref)
 	}
 	if names != nil {
-		return "write ${target." + strings.Join(names, ".") + "}"
+		return fmt.Sprintf("write ${%s.%s}", ref.Path[0].Text, strings.Join(names, "."))
 	}
 	for _, f := range problem.fields {
 		if strings.EqualFold(f, got) {
@@ -132,8 +164,8 @@ func withName(ref *ast.Ref, at int, name string) string {
 
 // goNames reads the whole reference as names of the JSON form and returns the names of the Go
 // fields, if that works.
-func (m *managerScope) goNames(ref *ast.Ref) []string {
-	walk := goWalk{current: m.target.obj.Type()}
+func (k *kindType) goNames(ref *ast.Ref) []string {
+	walk := goWalk{current: k.obj.Type()}
 	for _, w := range ref.Path[1:] {
 		if _, ok := walk.jsonStep(w.Text); !ok && walk.step(w.Text) != nil {
 			return nil
@@ -147,14 +179,14 @@ func (m *managerScope) goNames(ref *ast.Ref) []string {
 }
 
 // keys reads the whole reference as names of Go fields and returns the keys of the unstructured
-// target, if that works.
-func (m *managerScope) keys(ref *ast.Ref) []string {
+// object, if that works.
+func (k *kindType) keys(ref *ast.Ref) []string {
 	var names []string
 	for _, w := range ref.Path[1:] {
 		names = append(names, uncapitalized(w.Text))
 	}
 	for _, way := range [][]string{names, slices.Concat([]string{"metadata"}, names)} {
-		walk := goWalk{current: m.target.obj.Type()}
+		walk := goWalk{current: k.obj.Type()}
 		if !slices.ContainsFunc(way, func(name string) bool { return walk.step(name) != nil }) {
 			return way
 		}

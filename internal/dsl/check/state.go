@@ -31,7 +31,7 @@ type stateScope struct {
 }
 
 // state checks the declaration of a state with all of its selectors.
-func (m *managerScope) state(n *ast.State) *model.State {
+func (m *managerScope) state(n *ast.State) *declaredState {
 	s := &stateScope{
 		managerScope: m,
 		node:         n,
@@ -58,7 +58,7 @@ func (m *managerScope) state(n *ast.State) *model.State {
 	s.combination()
 	s.scope()
 	s.noteAnnotations()
-	return s.out
+	return &declaredState{model: s.out, kind: s.kind, name: n.Name}
 }
 
 // combination checks the selectors of a state against each other.
@@ -152,7 +152,7 @@ func (s *stateScope) isTargetNamespace() bool {
 	if v == nil || len(v.Parts) != 1 || v.Parts[0].Ref == nil {
 		return false
 	}
-	return isNamespace(v.Parts[0].Ref.Path)
+	return v.Parts[0].Ref.State == nil && isNamespace(v.Parts[0].Ref.Path)
 }
 
 // selectorForms are the selectors as hints write them.

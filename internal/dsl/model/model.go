@@ -10,6 +10,7 @@ package model
 
 import (
 	"go/token"
+	"slices"
 	"strings"
 )
 
@@ -125,6 +126,41 @@ type Namespace struct {
 	Value *Value // for NamedNamespace
 }
 
+// Via returns the states that the selectors of the state refer to, in the order of the selectors.
+func (s *State) Via() []*State {
+	var via []*State
+	for value := range s.values {
+		for _, part := range value.Parts {
+			if part.Ref != nil && part.Ref.State != nil && !slices.Contains(via, part.Ref.State) {
+				via = append(via, part.Ref.State)
+			}
+		}
+	}
+	return via
+}
+
+// values yields the values of all selectors.
+func (s *State) values(yield func(Value) bool) {
+	var all []Value
+	if s.ObjectName != nil {
+		all = append(all, *s.ObjectName)
+	}
+	if s.Namespace.Value != nil {
+		all = append(all, *s.Namespace.Value)
+	}
+	for _, selector := range slices.Concat(s.Labels, s.Fields) {
+		all = append(all, selector.Value)
+	}
+	for _, r := range slices.Concat(s.Where, s.Annotations) {
+		all = append(all, r.Values...)
+	}
+	for _, value := range all {
+		if !yield(value) {
+			return
+		}
+	}
+}
+
 // A Selector is one labels/KEY=VALUE or fields/KEY=VALUE.
 type Selector struct {
 	Key   string
@@ -151,11 +187,14 @@ type Part struct {
 	Ref     *Ref // nil for a literal
 }
 
-// A Ref is `${target.A.B}`.
+// A Ref is `${target.A.B}` or `${STATE.A.B}`.
 type Ref struct {
 	Source string // as written, for messages: target.Spec.Name
-	Path   []Step
-	Text   Text
+	// State is the state that is referred to, one object that is declared before. It is nil for the
+	// target.
+	State *State
+	Path  []Step
+	Text  Text
 }
 
 // A Step goes from a struct to one of its fields.

@@ -96,8 +96,11 @@ func (a *actions) createProbe(ctx context.Context, url string) error {
 }
 
 // Report writes the status.
-func (a *actions) Report(ctx context.Context, _ logr.Logger, zone *unstructured.Unstructured, sharing []unstructured.Unstructured) (ctrl.Result, error) {
-	status := map[string]any{"sharing": int64(len(sharing))}
+func (a *actions) Report(ctx context.Context, _ logr.Logger, zone *unstructured.Unstructured, sharing []unstructured.Unstructured, ca *corev1.ConfigMap, peers []unstructured.Unstructured) (ctrl.Result, error) {
+	status := map[string]any{"sharing": int64(len(sharing)), "peers": int64(len(peers))}
+	if ca != nil {
+		status["ca"] = ca.Data["ca.crt"]
+	}
 	if zone != nil {
 		if region := state.Field(zone, "spec", "region"); region != nil {
 			status["region"] = *region

@@ -76,6 +76,18 @@ func settings(protocol string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "routing"}, Data: map[string]string{"scheme": protocol}}
 }
 
+func credentials(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name}}
+}
+
+// authority is the ConfigMap that is called after credentials.
+func authority(name, text string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name + "-ca", Labels: map[string]string{"kind": "ca"}},
+		Data:       map[string]string{"ca.crt": text},
+	}
+}
+
 // The operator of a kind without a Go type ends in the same state whatever goes wrong.
 func TestSurvivesEverything(t *testing.T) {
 	rings.Test(t, "takes seconds")
@@ -86,9 +98,18 @@ func TestSurvivesEverything(t *testing.T) {
 			w.Create(route("default", "a"))
 			w.Create(service("default"))
 			w.Settle()
-			w.Create(object("Zone", "", "one", map[string]any{"code": "z1", "region": "north"}))
+			zone := object("Zone", "", "one", map[string]any{"code": "z1", "region": "north"})
+			w.Create(zone)
 			w.Create(route("default", "b"))
 			w.Create(settings("https"))
+			w.Create(credentials("first"))
+			w.Create(authority("first", "1"))
+			w.Settle()
+			sim.Update(w, zone, func(zone *unstructured.Unstructured) {
+				must(t, unstructured.SetNestedField(zone.Object, "first", "spec", "secret"))
+			})
+			w.Settle()
+			sim.Update(w, authority("first", "1"), func(ca *corev1.ConfigMap) { ca.Data["ca.crt"] = "2" })
 			w.Settle()
 			w.Delete(service("default"))
 			w.Settle()
@@ -115,24 +136,49 @@ func TestOnAControlPlane(t *testing.T) {
 	}()
 	t.Cleanup(func() { cancel(); must(t, <-ended) })
 
-	first := route(place, "a")
+	first, status, urls := route(place, "a"), map[string]any{"sharing": int64(1), "peers": int64(0)}, []string{""}
 	must(t, user.Create(t.Context(), first))
-	wait(t, user, first, map[string]any{"sharing": int64(1)}, []string{""})
+	wait(t, user, first, status, urls)
 	must(t, user.Create(t.Context(), service(place)))
-	wait(t, user, first, map[string]any{"sharing": int64(1)}, []string{"http://web:80"})
-	must(t, user.Create(t.Context(), object("Zone", "", "one-"+place, map[string]any{"code": "z1", "region": "north"})))
-	wait(t, user, first, map[string]any{"sharing": int64(1), "region": "north"}, []string{"http://web:80"})
+	urls[0] = "http://web:80"
+	wait(t, user, first, status, urls)
+	zone := object("Zone", "", "one-"+place, map[string]any{"code": "z1", "region": "north"})
+	must(t, user.Create(t.Context(), zone))
+	status["region"] = "north"
+	wait(t, user, first, status, urls)
 	second, hidden, retired := route(place, "b"), route(place, "hidden"), route(place, "retired")
 	hidden.SetAnnotations(map[string]string{"example.com/hidden": "true"})
 	retired.SetLabels(map[string]string{"tier": "gold", "retired": ""})
 	for _, obj := range []client.Object{second, hidden, retired} {
 		must(t, user.Create(t.Context(), obj))
 	}
-	wait(t, user, first, map[string]any{"sharing": int64(2), "region": "north"}, []string{"http://web:80"})
+	status["sharing"] = int64(2)
+	wait(t, user, first, status, urls)
 	must(t, user.Create(t.Context(), settings("https")))
-	wait(t, user, first, map[string]any{"sharing": int64(2), "region": "north"}, []string{"https://web:80"})
+	urls[0] = "https://web:80"
+	wait(t, user, first, status, urls)
+
+	// Through the Zone and what it names: each event on the way counts.
+	must(t, user.Create(t.Context(), authority(place, "1")))
+	must(t, unstructured.SetNestedField(zone.Object, place, "spec", "secret"))
+	must(t, user.Update(t.Context(), zone))
+	must(t, user.Create(t.Context(), credentials(place)))
+	status["ca"] = "1"
+	wait(t, user, first, status, urls)
+	must(t, user.Update(t.Context(), authority(place, "2")))
+	status["ca"] = "2"
+	wait(t, user, first, status, urls)
+	peer := route(place, "peer")
+	peer.SetLabels(map[string]string{"tier": "gold", "zone": "z1", "retired": ""})
+	must(t, user.Create(t.Context(), peer))
+	status["peers"] = int64(1)
+	wait(t, user, first, status, urls)
+	must(t, user.Delete(t.Context(), credentials(place)))
+	delete(status, "ca")
+	wait(t, user, first, status, urls)
 	must(t, user.Delete(t.Context(), service(place)))
-	wait(t, user, first, map[string]any{"sharing": int64(2), "region": "north"}, []string{""})
+	urls[0] = ""
+	wait(t, user, first, status, urls)
 }
 
 // wait waits until a Route has this status, and until the Probes with its label have these URLs.

@@ -26,7 +26,8 @@ const _ = ctrlkit.SupportsGeneratedV1
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch
 // +kubebuilder:rbac:groups=traffic.example.com,resources=probes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=traffic.example.com,resources=zones,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch,resourceNames=routing
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 
 // RoutingState reads the states of Routing,
 // each of them once, at the first call of its getter.
@@ -36,11 +37,14 @@ type RoutingState struct {
 	client.Reader
 	target *unstructured.Unstructured
 
-	service  state.Memo[*corev1.Service]
-	probes   state.Memo[[]unstructured.Unstructured]
-	zone     state.Memo[*unstructured.Unstructured]
-	sharing  state.Memo[[]unstructured.Unstructured]
-	settings state.Memo[*corev1.ConfigMap]
+	service     state.Memo[*corev1.Service]
+	probes      state.Memo[[]unstructured.Unstructured]
+	zone        state.Memo[*unstructured.Unstructured]
+	credentials state.Memo[*corev1.Secret]
+	ca          state.Memo[*corev1.ConfigMap]
+	peers       state.Memo[[]unstructured.Unstructured]
+	sharing     state.Memo[[]unstructured.Unstructured]
+	settings    state.Memo[*corev1.ConfigMap]
 }
 
 // NewRoutingState returns the states of target, which are read with reader.
@@ -153,6 +157,144 @@ func selectRoutingZone(target *unstructured.Unstructured) (state.Selection, erro
 	}, nil
 }
 
+// GetCredentials returns the state credentials: the Secret in the namespace kube-system with
+//
+//	name=${zone.spec.secret}
+//
+// or nil if there is none.
+//
+// What the Zone names, and what that is called after.
+func (s *RoutingState) GetCredentials(ctx context.Context) (*corev1.Secret, error) {
+	credentials, err := s.credentials.Get(ctx, s.readCredentials)
+	return state.Copy(credentials), err
+}
+
+func (s *RoutingState) readCredentials(ctx context.Context) (*corev1.Secret, error) {
+	zoneObject, err := s.zone.Get(ctx, s.readZone)
+	if err != nil {
+		return nil, fmt.Errorf("reading state zone: %w", err)
+	}
+	if zoneObject == nil {
+		return nil, nil
+	}
+	selection, err := selectRoutingCredentials(s.target, zoneObject)
+	if errors.Is(err, state.ErrNothing) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
+}
+
+// selectRoutingCredentials returns what the state credentials of target selects.
+func selectRoutingCredentials(target *unstructured.Unstructured, zoneObject *unstructured.Unstructured) (state.Selection, error) {
+	if state.Field(zoneObject, "spec", "secret") == nil {
+		return state.Selection{}, state.ErrNothing
+	}
+	name := *state.Field(zoneObject, "spec", "secret")
+	if name == "" {
+		return state.Selection{}, state.ErrNothing
+	}
+	return state.Selection{Namespace: "kube-system", Name: name}, nil
+}
+
+// GetCa returns the state ca: the ConfigMap in the namespace ${credentials.Namespace} with
+//
+//	name=${credentials.Name}-ca
+//	labels/kind=ca
+//
+// or nil if there is none. One with the name that does not satisfy the other selectors is an error.
+func (s *RoutingState) GetCa(ctx context.Context) (*corev1.ConfigMap, error) {
+	ca, err := s.ca.Get(ctx, s.readCa)
+	return state.Copy(ca), err
+}
+
+func (s *RoutingState) readCa(ctx context.Context) (*corev1.ConfigMap, error) {
+	credentialsObject, err := s.credentials.Get(ctx, s.readCredentials)
+	if err != nil {
+		return nil, fmt.Errorf("reading state credentials: %w", err)
+	}
+	if credentialsObject == nil {
+		return nil, nil
+	}
+	selection, err := selectRoutingCa(s.target, credentialsObject)
+	if errors.Is(err, state.ErrNothing) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
+}
+
+// selectRoutingCa returns what the state ca of target selects.
+func selectRoutingCa(target *unstructured.Unstructured, credentialsObject *corev1.Secret) (state.Selection, error) {
+	namespace := credentialsObject.Namespace
+	if namespace == "" {
+		return state.Selection{}, state.ErrNothing
+	}
+	return state.Selection{
+		Namespace: namespace,
+		Name:      credentialsObject.Name + "-ca",
+		Labels:    map[string]string{"kind": "ca"},
+	}, nil
+}
+
+// GetPeers returns the state peers: every Route in the namespace of the Route with
+//
+//	labels/zone=${zone.spec.code}
+//	labels/tier=${target.spec.tier}
+//
+// sorted by namespace and name.
+func (s *RoutingState) GetPeers(ctx context.Context) ([]unstructured.Unstructured, error) {
+	peers, err := s.peers.Get(ctx, s.readPeers)
+	return state.Copies(peers), err
+}
+
+func (s *RoutingState) readPeers(ctx context.Context) ([]unstructured.Unstructured, error) {
+	zoneObject, err := s.zone.Get(ctx, s.readZone)
+	if err != nil {
+		return nil, fmt.Errorf("reading state zone: %w", err)
+	}
+	if zoneObject == nil {
+		return nil, nil
+	}
+	selection, err := selectRoutingPeers(s.target, zoneObject)
+	if errors.Is(err, state.ErrNothing) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	list := state.NewObjectList("traffic.example.com/v1", "Route")
+	if err := selection.List(ctx, state.Uncopied(s.Reader), list); err != nil {
+		return nil, err
+	}
+	return state.Sorted(list.Items), nil
+}
+
+// selectRoutingPeers returns what the state peers of target selects.
+func selectRoutingPeers(target *unstructured.Unstructured, zoneObject *unstructured.Unstructured) (state.Selection, error) {
+	if state.Field(zoneObject, "spec", "code") == nil {
+		return state.Selection{}, state.ErrNothing
+	}
+	if state.Field(target, "spec", "tier") == nil {
+		return state.Selection{}, errors.New("target.spec.tier is not set")
+	}
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{
+		Namespace: namespace,
+		Labels: map[string]string{
+			"zone": *state.Field(zoneObject, "spec", "code"),
+			"tier": *state.Field(target, "spec", "tier"),
+		},
+	}, nil
+}
+
 // GetSharing returns the state sharing: every Route in the namespace of the Route with
 //
 //	fields/.spec.service.port=${target.spec.service.port}
@@ -234,6 +376,9 @@ type RoutingStateGetter interface {
 	GetService(ctx context.Context) (*corev1.Service, error)
 	GetProbes(ctx context.Context) ([]unstructured.Unstructured, error)
 	GetZone(ctx context.Context) (*unstructured.Unstructured, error)
+	GetCredentials(ctx context.Context) (*corev1.Secret, error)
+	GetCa(ctx context.Context) (*corev1.ConfigMap, error)
+	GetPeers(ctx context.Context) ([]unstructured.Unstructured, error)
 	GetSharing(ctx context.Context) ([]unstructured.Unstructured, error)
 	GetSettings(ctx context.Context) (*corev1.ConfigMap, error)
 }
@@ -248,16 +393,22 @@ var (
 type RoutingFakeState struct {
 	Object *unstructured.Unstructured
 
-	Service     *corev1.Service
-	ServiceErr  error
-	Probes      []unstructured.Unstructured
-	ProbesErr   error
-	Zone        *unstructured.Unstructured
-	ZoneErr     error
-	Sharing     []unstructured.Unstructured
-	SharingErr  error
-	Settings    *corev1.ConfigMap
-	SettingsErr error
+	Service        *corev1.Service
+	ServiceErr     error
+	Probes         []unstructured.Unstructured
+	ProbesErr      error
+	Zone           *unstructured.Unstructured
+	ZoneErr        error
+	Credentials    *corev1.Secret
+	CredentialsErr error
+	Ca             *corev1.ConfigMap
+	CaErr          error
+	Peers          []unstructured.Unstructured
+	PeersErr       error
+	Sharing        []unstructured.Unstructured
+	SharingErr     error
+	Settings       *corev1.ConfigMap
+	SettingsErr    error
 }
 
 // Target returns the Route that was set.
@@ -289,6 +440,30 @@ func (s *RoutingFakeState) GetZone(context.Context) (*unstructured.Unstructured,
 	return state.Copy(s.Zone), nil
 }
 
+// GetCredentials returns a copy of Credentials, or CredentialsErr if that is set.
+func (s *RoutingFakeState) GetCredentials(context.Context) (*corev1.Secret, error) {
+	if s.CredentialsErr != nil {
+		return nil, s.CredentialsErr
+	}
+	return state.Copy(s.Credentials), nil
+}
+
+// GetCa returns a copy of Ca, or CaErr if that is set.
+func (s *RoutingFakeState) GetCa(context.Context) (*corev1.ConfigMap, error) {
+	if s.CaErr != nil {
+		return nil, s.CaErr
+	}
+	return state.Copy(s.Ca), nil
+}
+
+// GetPeers returns a copy of Peers, or PeersErr if that is set.
+func (s *RoutingFakeState) GetPeers(context.Context) ([]unstructured.Unstructured, error) {
+	if s.PeersErr != nil {
+		return nil, s.PeersErr
+	}
+	return state.Copies(s.Peers), nil
+}
+
 // GetSharing returns a copy of Sharing, or SharingErr if that is set.
 func (s *RoutingFakeState) GetSharing(context.Context) ([]unstructured.Unstructured, error) {
 	if s.SharingErr != nil {
@@ -314,7 +489,7 @@ func (s *RoutingFakeState) GetSettings(context.Context) (*corev1.ConfigMap, erro
 type RoutingImpl interface {
 	KeepProbe(ctx context.Context, logger logr.Logger, service *corev1.Service, probes []unstructured.Unstructured, settings *corev1.ConfigMap) (ctrl.Result, error)
 
-	Report(ctx context.Context, logger logr.Logger, zone *unstructured.Unstructured, sharing []unstructured.Unstructured) (ctrl.Result, error)
+	Report(ctx context.Context, logger logr.Logger, zone *unstructured.Unstructured, sharing []unstructured.Unstructured, ca *corev1.ConfigMap, peers []unstructured.Unstructured) (ctrl.Result, error)
 }
 
 // The names of the actions of Routing, as hooks and errors use them.
@@ -391,8 +566,16 @@ func (m *Routing) Report() ctrlkit.Action {
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state sharing: %w", err))
 		}
+		ca, err := m.state.GetCa(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state ca: %w", err))
+		}
+		peers, err := m.state.GetPeers(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state peers: %w", err))
+		}
 
-		return m.impl.Report(ctx, logger, zone, sharing)
+		return m.impl.Report(ctx, logger, zone, sharing, ca, peers)
 	}, m.opts...)
 }
 
@@ -430,6 +613,29 @@ var routingBySharing = state.TargetIndex("ctrlkit:traffic.example.com/v1/Route n
 // routingBySettings finds the Route objects whose state settings an object belongs to.
 var routingBySettings = state.NameIndex("ctrlkit:v1/ConfigMap namespace=kube-system name=routing", selectRoutingSettings)
 
+// routingThroughZoneToCredentials finds the Zone objects through which the state credentials selects an object.
+var routingThroughZoneToCredentials = state.TargetIndex("ctrlkit:v1/Secret namespace=kube-system name=${zone.spec.secret} (through)", func(zoneObject *unstructured.Unstructured) (state.Selection, error) {
+	if state.Field(zoneObject, "spec", "secret") == nil {
+		return state.Selection{}, state.ErrNothing
+	}
+	return state.Selection{Namespace: "kube-system", Name: *state.Field(zoneObject, "spec", "secret")}, nil
+})
+
+// routingThroughCredentialsToCa finds the Secret objects through which the state ca selects an object.
+var routingThroughCredentialsToCa = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${credentials.Namespace} name=${credentials.Name}-ca (through)", func(credentialsObject *corev1.Secret) (state.Selection, error) {
+	return state.Selection{Namespace: credentialsObject.Namespace, Name: credentialsObject.Name + "-ca"}, nil
+})
+
+// routingThroughZoneToPeers finds the Zone objects through which the state peers selects an object.
+var routingThroughZoneToPeers = state.TargetIndex("ctrlkit:traffic.example.com/v1/Route labels/zone=${zone.spec.code} (through)", func(zoneObject *unstructured.Unstructured) (state.Selection, error) {
+	if state.Field(zoneObject, "spec", "code") == nil {
+		return state.Selection{}, state.ErrNothing
+	}
+	return state.Selection{
+		Labels: map[string]string{"zone": *state.Field(zoneObject, "spec", "code")},
+	}, nil
+})
+
 // IndexRouting registers the indexes of the cache that Routing
 // and its watches need. Call it before the cache is started, with the FieldIndexer of the
 // ctrl.Manager. It keeps indexes that are registered already.
@@ -441,18 +647,17 @@ func IndexRouting(ctx context.Context, indexer client.FieldIndexer) error {
 		routingByZone.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Route")),
 		routingBySharing.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Route")),
 		routingBySettings.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Route")),
+		routingThroughZoneToCredentials.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Zone")),
+		routingThroughCredentialsToCa.Register(ctx, indexer, &corev1.Secret{}),
+		routingThroughZoneToPeers.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Zone")),
 	)
 }
 
-// CacheRouting limits the cache of the ctrl.Manager to the single objects that Routing names.
-// The rules above allow no more of these kinds, so call it with the options before ctrl.NewManager.
-// Everything else in the process that reads these kinds from the cache sees these objects alone:
-// see state.CacheOnly.
-//
-// It also makes the client read unstructured objects from the cache: see state.CacheUnstructured.
+// CacheRouting makes the client of the ctrl.Manager read unstructured objects from the cache.
+// Call it with the options before ctrl.NewManager: see state.CacheUnstructured.
 func CacheRouting(options *ctrl.Options) error {
 	state.CacheUnstructured(options)
-	return state.CacheOnly(options, &corev1.ConfigMap{}, state.Selection{Namespace: "kube-system", Name: "routing"})
+	return nil
 }
 
 // WatchRouting makes b reconcile a Route when it changes, and when
@@ -471,6 +676,31 @@ func WatchRouting(b *builder.Builder, reader client.Reader, opts ...builder.ForO
 				Fields: map[string]string{routingZoneBySpecCode.Name: routingZoneBySpecCode.Value(obj)},
 			}
 		})).
+		Watches(&corev1.Secret{}, state.EnqueueFrom(reader, state.Through(reader, state.NewObjectList("traffic.example.com/v1", "Zone"), routingThroughZoneToCredentials, func(obj *corev1.Secret) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+		}, state.Targets(reader, state.NewObjectList("traffic.example.com/v1", "Route"), routingByZone, func(obj *unstructured.Unstructured) state.Selection {
+			return state.Selection{
+				Fields: map[string]string{routingZoneBySpecCode.Name: routingZoneBySpecCode.Value(obj)},
+			}
+		})))).
+		Watches(&corev1.ConfigMap{}, state.EnqueueFrom(reader, state.Through(reader, &corev1.SecretList{}, routingThroughCredentialsToCa, func(obj *corev1.ConfigMap) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+		}, state.Through(reader, state.NewObjectList("traffic.example.com/v1", "Zone"), routingThroughZoneToCredentials, func(obj *corev1.Secret) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+		}, state.Targets(reader, state.NewObjectList("traffic.example.com/v1", "Route"), routingByZone, func(obj *unstructured.Unstructured) state.Selection {
+			return state.Selection{
+				Fields: map[string]string{routingZoneBySpecCode.Name: routingZoneBySpecCode.Value(obj)},
+			}
+		}))))).
+		Watches(state.NewObject("traffic.example.com/v1", "Route"), state.EnqueueFrom(reader, state.Through(reader, state.NewObjectList("traffic.example.com/v1", "Zone"), routingThroughZoneToPeers, func(obj *unstructured.Unstructured) state.Selection {
+			return state.Selection{
+				Labels: map[string]string{"zone": obj.GetLabels()["zone"]},
+			}
+		}, state.Targets(reader, state.NewObjectList("traffic.example.com/v1", "Route"), routingByZone, func(obj *unstructured.Unstructured) state.Selection {
+			return state.Selection{
+				Fields: map[string]string{routingZoneBySpecCode.Name: routingZoneBySpecCode.Value(obj)},
+			}
+		})))).
 		Watches(state.NewObject("traffic.example.com/v1", "Route"), state.Enqueue(reader, state.NewObjectList("traffic.example.com/v1", "Route"), routingBySharing, func(obj *unstructured.Unstructured) state.Selection {
 			return state.Selection{
 				Namespace: obj.GetNamespace(),
