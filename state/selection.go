@@ -152,6 +152,25 @@ func GetList[T any, P object[T]](ctx context.Context, reader client.Reader, s Se
 	return []T{*obj}, nil
 }
 
+// GetEach is [GetList] for several selections: it returns the objects that satisfy them, each once,
+// sorted by namespace and name. It reads each into a copy of the empty object obj.
+func GetEach[T any, P object[T]](ctx context.Context, reader client.Reader, each []Selection, obj P, indexes ...Index[P]) ([]T, error) {
+	var all []T
+	known := map[string]bool{}
+	for _, s := range each {
+		if known[s.Key()] {
+			continue
+		}
+		known[s.Key()] = true
+		items, err := GetList(ctx, reader, s, Copy[T, P](obj), indexes...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, items...)
+	}
+	return Sorted[T, P](all), nil
+}
+
 // get returns the object with the name s.Name, nil if there is none, and the selectors that it does
 // not satisfy.
 func get[T any, P object[T]](

@@ -26,6 +26,22 @@ func NewObjectList(apiVersion, kind string) *unstructured.UnstructuredList {
 	return list
 }
 
+// Elements returns the elements of a list in obj. An element that is no object, such as a text, is the
+// field with the empty name of what is returned for it.
+func Elements(obj *unstructured.Unstructured, path ...string) []*unstructured.Unstructured {
+	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, path...)
+	list, _ := value.([]any)
+	var elements []*unstructured.Unstructured
+	for _, item := range list {
+		content, ok := item.(map[string]any)
+		if !ok {
+			content = map[string]any{"": item}
+		}
+		elements = append(elements, &unstructured.Unstructured{Object: content})
+	}
+	return elements
+}
+
 // Field returns the text of a field of obj: a text as it is, an integer in decimal, and true or
 // false. It returns nil if the field is not set, or is null or of another type.
 func Field(obj *unstructured.Unstructured, path ...string) *string {

@@ -45,6 +45,22 @@ func NameIndex[T client.Object](name string, sel func(T) (Selection, error)) Ind
 	})
 }
 
+// NamesIndex is [NameIndex] for a state with an object for each element of a list.
+func NamesIndex[T client.Object](name string, sel func(T) ([]Selection, error)) Index[T] {
+	return Index[T]{Name: name, Values: func(target T) []string {
+		each, err := sel(target)
+		if err != nil {
+			return nil
+		}
+		var keys []string
+		for _, s := range each {
+			keys = append(keys, Selection{Namespace: s.Namespace, Name: s.Name}.Key())
+		}
+		slices.Sort(keys)
+		return slices.Compact(keys)
+	}}
+}
+
 // Enqueue returns a handler that enqueues the targets which select a changed object, or selected it
 // before the change.
 //

@@ -68,6 +68,15 @@ func (l lookup) byName() bool {
 	return l.name != nil && l.namespace.Mode != model.AllNamespaces
 }
 
+// each returns the path to the list that has a name of an object in each element, nil if the state
+// has no such name.
+func (l lookup) each() []model.Step {
+	if l.name == nil || !l.state.List {
+		return nil
+	}
+	return l.name.Elements()
+}
+
 // hasNamespace reports whether the state selects objects in one namespace.
 func (l lookup) hasNamespace() bool {
 	return l.namespace.Mode == model.TargetNamespace || l.namespace.Mode == model.NamedNamespace

@@ -6,6 +6,7 @@ package gen
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,7 +28,7 @@ func pathExpr(root string, path []model.Step, text model.Text) (expr string, gua
 		return keyExpr(root, path)
 	}
 	expr = root
-	last := false
+	last := len(path) == 0 // an element, of which there is a pointer
 	for _, step := range path {
 		expr += "." + step.Field
 		if last = step.Pointer; last {
@@ -80,7 +81,13 @@ func valueExpr(value model.Value) (expr string, guards []guard) {
 			terms = append(terms, strconv.Quote(part.Literal))
 			continue
 		}
-		term, more := pathExpr(rootOf(part.Ref.State), part.Ref.Path, part.Ref.Text)
+		root, path := rootOf(part.Ref.State), part.Ref.Path
+		if list, rest := model.Each(path); list != nil {
+			if root, path = element, rest; len(rest) == 0 && list[0].Key {
+				path = []model.Step{{Key: true}} // see state.Elements
+			}
+		}
+		term, more := pathExpr(root, path, part.Ref.Text)
 		for _, g := range more {
 			if part.Ref.State != nil {
 				g.Err = nothing
@@ -93,6 +100,31 @@ func valueExpr(value model.Value) (expr string, guards []guard) {
 		return `""`, nil
 	}
 	return strings.Join(terms, " + "), guards
+}
+
+// value returns the Go for a value, and adds its guards to those of the state.
+func (s *stateView) value(value model.Value) string {
+	expr, guards := valueExpr(value)
+	for _, g := range guards {
+		if !slices.Contains(s.Guards, g) {
+			s.Guards = append(s.Guards, g)
+		}
+	}
+	return expr
+}
+
+// require is [stateView.value] for a selector that must not be empty.
+func (s *stateView) require(selector string, value model.Value) string {
+	expr := s.value(value)
+	if !mayBeEmpty(value) {
+		return expr
+	}
+	required := requiredView{Var: selector, Expr: expr, Err: fmt.Sprintf("errors.New(%q)", selector+"="+valueText(value)+" is empty")}
+	if slices.ContainsFunc(value.Parts, func(p model.Part) bool { return p.Ref != nil && p.Ref.State != nil }) {
+		required.Err = nothing
+	}
+	s.Required = append(s.Required, required)
+	return selector
 }
 
 // mayBeEmpty reports whether a value can be the empty string. The name of the target is never

@@ -65,6 +65,10 @@ type stateView struct {
 	Required              []requiredView
 	InTargetNamespace     bool
 	Wanted                string
+	// Each is the loop over the elements of a list, nil if the state is read at once. None is what
+	// the function that returns the selection returns with an error.
+	Each *eachView
+	None string
 	// Via are the states that the selectors refer to, Params and Args the parameters and arguments
 	// for them.
 	Via          []viaView
@@ -228,6 +232,7 @@ func (w *managerWriter) state(st *model.State) stateView {
 		OwnedBy: "state.ControlledBy", CheckOwner: "state.CheckController",
 		Select: w.names.scope.take("select"+exported(w.private)+exported(st.Name), "State"),
 		Items:  "list.Items",
+		None:   "state.Selection{}",
 	}
 	if view.Single {
 		view.Result = "*" + kind.Type
@@ -303,7 +308,10 @@ func (w *managerWriter) addSelection(view *stateView, l lookup) {
 	case model.NamedNamespace:
 		literal.namespace = view.require("namespace", *l.namespace.Value)
 	}
-	if l.name != nil {
+	switch {
+	case l.each() != nil:
+		view.None, view.Each, literal.name = "nil", newEachView(*l.name), "name"
+	case l.name != nil:
 		literal.name = view.require("name", *l.name)
 	}
 	for _, label := range l.labels {
@@ -320,31 +328,6 @@ func (w *managerWriter) addSelection(view *stateView, l lookup) {
 		}
 	}
 	view.Wanted = literal.String()
-}
-
-// value returns the Go for a value, and adds its guards to those of the state.
-func (s *stateView) value(value model.Value) string {
-	expr, guards := valueExpr(value)
-	for _, g := range guards {
-		if !slices.Contains(s.Guards, g) {
-			s.Guards = append(s.Guards, g)
-		}
-	}
-	return expr
-}
-
-// require is [stateView.value] for a selector that must not be empty.
-func (s *stateView) require(selector string, value model.Value) string {
-	expr := s.value(value)
-	if !mayBeEmpty(value) {
-		return expr
-	}
-	required := requiredView{Var: selector, Expr: expr, Err: fmt.Sprintf("errors.New(%q)", selector+"="+valueText(value)+" is empty")}
-	if slices.ContainsFunc(value.Parts, func(p model.Part) bool { return p.Ref != nil && p.Ref.State != nil }) {
-		required.Err = nothing
-	}
-	s.Required = append(s.Required, required)
-	return selector
 }
 
 // index returns the variable of the index that a field selector needs, which is declared once for
@@ -385,7 +368,11 @@ func (w *managerWriter) register(index string) {
 func (w *managerWriter) addWatch(view stateView, l lookup) {
 	w.addOwns(l.state.Owned, view.New)
 	index, definition := "state.TargetIndex", l.definition(w.manager.Target)
-	if l.byName() && view.Single {
+	switch {
+	case view.Each != nil:
+		index, definition = "state.NamesIndex", l.nameDefinition(w.manager.Target)
+		l.labels, l.fields, l.where, l.annotations = nil, nil, nil, nil
+	case l.byName() && view.Single:
 		index, definition = "state.NameIndex", l.nameDefinition(w.manager.Target)
 		l.labels, l.fields, l.where, l.annotations = nil, nil, nil, nil
 	}

@@ -212,7 +212,8 @@ type Ref struct {
 // String returns the reference without spaces.
 func (r *Ref) String() string { return "${" + r.Name() + "}" }
 
-// Name returns the names of the reference with dots between them.
+// Name returns the names of the reference with dots between them. A name that stands for the elements
+// of a list ends in [].
 func (r *Ref) Name() string {
 	names := make([]string, len(r.Path))
 	for i, w := range r.Path {

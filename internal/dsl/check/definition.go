@@ -197,7 +197,10 @@ func (s *schemaTypes) typeOf(way string, schema *apiextensionsv1.JSONSchemaProps
 		}
 		return named(way, types.NewStruct(s.fields(way, schema.Properties), nil))
 	case "array":
-		return types.NewSlice(types.Typ[types.String])
+		if schema.Items == nil || schema.Items.Schema == nil {
+			return types.NewSlice(opaque("any"))
+		}
+		return types.NewSlice(s.typeOf(way+"[]", schema.Items.Schema))
 	case "boolean":
 		return types.Typ[types.Bool]
 	case "integer":

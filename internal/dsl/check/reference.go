@@ -36,10 +36,22 @@ func (s *stateScope) reference(ref *ast.Ref) *model.Ref {
 	}
 	walk := goWalk{current: kind.obj.Type()}
 	for i, name := range ref.Path[1:] {
-		if problem := walk.step(name.Text); problem != nil {
-			m.d.report(problem.code, name, problem.message, kind.referenceHint(ref, i+1, problem))
+		field, each := strings.CutSuffix(name.Text, "[]")
+		if problem := walk.step(field); problem != nil {
+			hint := kind.referenceHint(ref, i+1, problem)
+			if _, list := walk.current.Underlying().(*types.Slice); list && s.each {
+				hint = "write " + withName(ref, i, ref.Path[i].Text+"[]")
+			}
+			m.d.report(problem.code, name, problem.message, hint)
 			return nil
 		}
+		if each && !walk.elements() {
+			m.d.report(diag.BadElements, name, fmt.Sprintf("%s is no list", field), "write it without []")
+			return nil
+		}
+	}
+	if !s.elements(ref, from, walk.steps) {
+		return nil
 	}
 	if !kind.Namespaced && isNamespace(walk.steps) {
 		m.d.report(diag.NoTargetNamespace, ref,
@@ -54,10 +66,37 @@ func (s *stateScope) reference(ref *ast.Ref) *model.Ref {
 	steps, text, problem := walk.text()
 	if problem != "" {
 		last := ref.Path[len(ref.Path)-1]
-		m.d.report(diag.TargetNotText, last, fmt.Sprintf("%s cannot be text: it is %s", ref.Name(), problem), textHint(walk.current, ref.Name()))
+		hint := textHint(walk.current, ref.Name())
+		if _, ok := walk.current.Underlying().(*types.Slice); ok && s.each && from == nil {
+			hint = fmt.Sprintf("write ${%s[]} for one object for each element", ref.Name())
+		}
+		m.d.report(diag.TargetNotText, last, fmt.Sprintf("%s cannot be text: it is %s", ref.Name(), problem), hint)
 		return nil
 	}
 	return &model.Ref{Source: ref.Name(), State: from, Path: steps, Text: text}
+}
+
+// elements reports whether a reference may lead through the elements of a list, if it does: in the
+// name of a list, and for the same list as the other references.
+func (s *stateScope) elements(ref *ast.Ref, from *model.State, steps []model.Step) bool {
+	list, _ := model.Each(steps)
+	problem, hint := "", "select by name=, and make the state a list: []"+s.node.Kind.Text
+	switch {
+	case list == nil:
+		return true
+	case !s.each:
+		problem = "[] is for the name of a list, which has one object for each element"
+	case from != nil:
+		problem, hint = "[] is for lists of the target", "select by what all of the objects have in common"
+	case s.list != nil && !slices.Equal(list, s.list):
+		problem, hint = "the references are to elements of two lists", "declare a state for each of the lists"
+	}
+	if problem != "" {
+		s.d.report(diag.BadElements, ref, problem, hint)
+		return false
+	}
+	s.list = list
+	return true
 }
 
 // referredTo returns the state that a reference begins with, or nil if it begins with no state that
@@ -167,13 +206,16 @@ func withName(ref *ast.Ref, at int, name string) string {
 func (k *kindType) goNames(ref *ast.Ref) []string {
 	walk := goWalk{current: k.obj.Type()}
 	for _, w := range ref.Path[1:] {
-		if _, ok := walk.jsonStep(w.Text); !ok && walk.step(w.Text) != nil {
+		name, each := strings.CutSuffix(w.Text, "[]")
+		if _, ok := walk.jsonStep(name); !ok && walk.step(name) != nil || each && !walk.elements() {
 			return nil
 		}
 	}
 	names := make([]string, len(walk.steps))
 	for i, step := range walk.steps {
-		names[i] = step.Field
+		if names[i] = step.Field; step.Each {
+			names[i] += "[]"
+		}
 	}
 	return names
 }
@@ -187,7 +229,10 @@ func (k *kindType) keys(ref *ast.Ref) []string {
 	}
 	for _, way := range [][]string{names, slices.Concat([]string{"metadata"}, names)} {
 		walk := goWalk{current: k.obj.Type()}
-		if !slices.ContainsFunc(way, func(name string) bool { return walk.step(name) != nil }) {
+		if !slices.ContainsFunc(way, func(name string) bool {
+			name, each := strings.CutSuffix(name, "[]")
+			return walk.step(name) != nil || each && !walk.elements()
+		}) {
 			return way
 		}
 	}

@@ -28,6 +28,9 @@ type stateScope struct {
 	seen                              map[string]*ast.Selector
 	name, namespace, owned, nameField *ast.Selector
 	annotated                         *ast.Selector // the first by an annotation
+	// each is true while a value may refer to the elements of a list, which is then list.
+	each bool
+	list []model.Step
 }
 
 // state checks the declaration of a state with all of its selectors.
@@ -105,6 +108,9 @@ func (s *stateScope) scope() {
 		s.d.report(diag.OwnedElsewhere, s.namespace,
 			"an owner reference does not cross namespaces: what the target owns is in its own namespace", s.elsewhereHint(),
 			s.d.related(s.owned, "owned is here"))
+	}
+	if s.out.Namespace.Mode == model.AllNamespaces && s.list != nil {
+		s.d.report(diag.NameInAllNamespaces, s.namespace, "an object cannot be read by name from all namespaces", "say which namespace")
 	}
 	if s.out.Namespace.Mode == model.AllNamespaces && s.name != nil && !s.node.List {
 		s.d.report(diag.NameInAllNamespaces, s.namespace,
@@ -256,7 +262,9 @@ func (s *stateScope) placed(sel *ast.Selector, family string) {
 		s.out.Namespace = model.Namespace{Mode: model.AllNamespaces}
 		return
 	}
+	s.each = family == "name" && s.node.List
 	value, ok := s.value(sel.Value)
+	s.each = false
 	if family == "name" {
 		if ok {
 			s.objectName(sel.Value)

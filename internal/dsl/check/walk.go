@@ -62,6 +62,18 @@ func (w *goWalk) step(name string) *walkProblem {
 	return &walkProblem{code: diag.UnknownTargetField, message: fmt.Sprintf("%s has no field %q", typeName(base), name), fields: fieldNames(s)}
 }
 
+// elements steps to the elements of the list where the walk is, and reports whether it is at one.
+func (w *goWalk) elements() bool {
+	list, ok := w.current.Underlying().(*types.Slice)
+	if !ok || len(w.steps) == 0 {
+		return false
+	}
+	last := &w.steps[len(w.steps)-1]
+	last.Each, last.Pointer = true, isPointer(list.Elem())
+	w.current, w.embedding = list.Elem(), nil
+	return true
+}
+
 // hiddenPointer returns the embedded pointer on the way to a promoted field that cannot be tested
 // for nil from outside its package, because its name is not exported.
 func hiddenPointer(s *types.Struct, index []int) string {

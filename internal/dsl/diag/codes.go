@@ -79,6 +79,7 @@ const (
 	TargetNotText      Code = "CK0403"
 	MethodReference    Code = "CK0404"
 	UnsetTargetField   Code = "CK0405"
+	BadElements        Code = "CK0406"
 
 	OwnedElsewhere           Code = "CK0501"
 	OwnedClusterScoped       Code = "CK0502"

@@ -203,9 +203,35 @@ type Step struct {
 	// Pointer is true when the field is a pointer that has to be tested for nil before it is
 	// followed or read.
 	Pointer bool
+	// Each is true when the next step, or the text, is that of each element of the list Field. Pointer
+	// is then true for a list of pointers.
+	Each bool
 	// Key is true when Field is a key in the content of an unstructured object. All steps of a path
 	// are keys, or none.
 	Key bool
+}
+
+// Each splits a path after the last list whose elements it leads through. The first part is empty if
+// there is none.
+func Each(path []Step) (list, rest []Step) {
+	for i := len(path); i > 0; i-- {
+		if path[i-1].Each {
+			return path[:i], path[i:]
+		}
+	}
+	return nil, path
+}
+
+// Elements returns the path to the list whose elements a value refers to, nil if it refers to none.
+func (v Value) Elements() []Step {
+	for _, part := range v.Parts {
+		if part.Ref != nil {
+			if list, _ := Each(part.Ref.Path); list != nil {
+				return list
+			}
+		}
+	}
+	return nil
 }
 
 // IsMetadata reports whether a path is that of a field of the object's own metadata, which has this

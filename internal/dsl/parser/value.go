@@ -304,17 +304,18 @@ func (s *scanner) reference(place textPlace) (*ast.Ref, bool) {
 
 func (s *scanner) reportPath(ref *ast.Ref) {
 	text := s.src[ref.Start+len("${") : ref.End-1]
-	hint := "write ${target.FIELD}, or ${target.FIELD.FIELD} and so on, with the names of Go fields"
+	hint := "write ${target.FIELD}, or ${target.FIELD.FIELD} and so on"
 	switch {
 	case strings.Contains(text, "("):
 		hint = "name a field: methods are not called"
 	case strings.Contains(text, "["):
-		hint = "name a field: elements of lists and maps cannot be referred to"
+		hint = "name a field, or FIELD[] for all elements of a list: a single element of a list or map cannot be referred to"
 	}
 	s.report(diag.BadReference, ref.Start, ref.End, fmt.Sprintf("malformed reference %q", s.src[ref.Start:ref.End]), hint)
 }
 
-// path reads names with dots between them, and reports whether each dot is followed by a name.
+// path reads names with dots between them, and reports whether each dot is followed by a name. A
+// name may end in [].
 func (s *scanner) path(ref *ast.Ref) bool {
 	for {
 		start := s.pos
@@ -323,6 +324,9 @@ func (s *scanner) path(ref *ast.Ref) bool {
 		}
 		if s.pos == start {
 			return false
+		}
+		if strings.HasPrefix(s.src[s.pos:], "[]") {
+			s.pos += len("[]")
 		}
 		ref.Path = append(ref.Path, ast.Word{Text: s.src[start:s.pos], Range: ast.Range{Start: start, End: s.pos}})
 		if s.pos >= len(s.src) || s.src[s.pos] != '.' {

@@ -96,8 +96,10 @@ func (a *actions) createProbe(ctx context.Context, url string) error {
 }
 
 // Report writes the status.
-func (a *actions) Report(ctx context.Context, _ logr.Logger, zone *unstructured.Unstructured, sharing []unstructured.Unstructured, ca *corev1.ConfigMap, peers []unstructured.Unstructured) (ctrl.Result, error) {
-	status := map[string]any{"sharing": int64(len(sharing)), "peers": int64(len(peers))}
+func (a *actions) Report(ctx context.Context, _ logr.Logger, zone *unstructured.Unstructured, sharing []unstructured.Unstructured, ca *corev1.ConfigMap, peers []unstructured.Unstructured,
+	backends []corev1.Service, hosts []corev1.ConfigMap,
+) (ctrl.Result, error) {
+	status := map[string]any{"sharing": int64(len(sharing)), "peers": int64(len(peers)), "found": int64(len(backends) + len(hosts))}
 	if ca != nil {
 		status["ca"] = ca.Data["ca.crt"]
 	}

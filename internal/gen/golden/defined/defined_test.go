@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -59,15 +60,19 @@ func object(kind, namespace, name string, spec map[string]any) *unstructured.Uns
 
 func route(namespace, name string) *unstructured.Unstructured {
 	obj := object("Route", namespace, name, map[string]any{
-		"zone": "z1", "tier": "gold", "service": map[string]any{"name": "web", "port": int64(80), "secure": true},
+		"backends": []any{map[string]any{"service": "blue"}, map[string]any{"weight": int64(1)}, map[string]any{"service": "green"}},
+		"hosts":    []any{"one", "two"},
+		"zone":     "z1", "tier": "gold", "service": map[string]any{"name": "web", "port": int64(80), "secure": true},
 	})
 	obj.SetLabels(map[string]string{"tier": "gold"})
 	return obj
 }
 
-func service(namespace string) *corev1.Service {
+func service(namespace string) *corev1.Service { return serviceOf(namespace, "web") }
+
+func serviceOf(namespace, name string) *corev1.Service {
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 	}
 }
@@ -103,6 +108,7 @@ func TestSurvivesEverything(t *testing.T) {
 			w.Create(route("default", "b"))
 			w.Create(settings("https"))
 			w.Create(credentials("first"))
+			w.Create(serviceOf("default", "blue"))
 			w.Create(authority("first", "1"))
 			w.Settle()
 			sim.Update(w, zone, func(zone *unstructured.Unstructured) {
@@ -136,7 +142,7 @@ func TestOnAControlPlane(t *testing.T) {
 	}()
 	t.Cleanup(func() { cancel(); must(t, <-ended) })
 
-	first, status, urls := route(place, "a"), map[string]any{"sharing": int64(1), "peers": int64(0)}, []string{""}
+	first, status, urls := route(place, "a"), map[string]any{"sharing": int64(1), "peers": int64(0), "found": int64(0)}, []string{""}
 	must(t, user.Create(t.Context(), first))
 	wait(t, user, first, status, urls)
 	must(t, user.Create(t.Context(), service(place)))
@@ -176,6 +182,14 @@ func TestOnAControlPlane(t *testing.T) {
 	must(t, user.Delete(t.Context(), credentials(place)))
 	delete(status, "ca")
 	wait(t, user, first, status, urls)
+	// Each element of a list.
+	must(t, user.Create(t.Context(), serviceOf(place, "green")))
+	must(t, user.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: "host-two"}}))
+	status["found"] = int64(2)
+	wait(t, user, first, status, urls)
+	must(t, user.Delete(t.Context(), serviceOf(place, "green")))
+	status["found"] = int64(1)
+	wait(t, user, first, status, urls)
 	must(t, user.Delete(t.Context(), service(place)))
 	urls[0] = ""
 	wait(t, user, first, status, urls)
@@ -200,6 +214,44 @@ func wait(t *testing.T, user client.Client, obj *unstructured.Unstructured, stat
 		time.Sleep(100 * time.Millisecond)
 	}
 	t.Fatalf("-want +got:\n%s", problem)
+}
+
+// A list has an object for each element of a list of the target that names one, in several ways.
+func TestElements(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "1"}, Spec: corev1.PodSpec{
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "b"}, {Name: "a"}, {Name: ""}, {Name: "a"}, {Name: "missing"}},
+		Volumes: []corev1.Volume{
+			{Name: "none"},
+			{Name: "1", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "mine"}}},
+			{Name: "2", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "other"}}},
+		},
+		Containers: []corev1.Container{{EnvFrom: []corev1.EnvFromSource{envFrom("x"), {}}}, {}, {EnvFrom: []corev1.EnvFromSource{envFrom("y"), envFrom("z")}}},
+	}}
+	object := func(name string, labels map[string]string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels}
+	}
+	owned := object("y", nil)
+	owned.OwnerReferences = []metav1.OwnerReference{{UID: "1"}}
+	reader := fake.NewClientBuilder().WithObjects(
+		&corev1.Secret{ObjectMeta: object("a", nil)}, &corev1.Secret{ObjectMeta: object("b", nil)}, &corev1.Secret{ObjectMeta: object("c", nil)},
+		&corev1.PersistentVolumeClaim{ObjectMeta: object("mine", map[string]string{"app": "p"})}, &corev1.PersistentVolumeClaim{ObjectMeta: object("other", nil)},
+		&corev1.ConfigMap{ObjectMeta: object("x", nil)}, &corev1.ConfigMap{ObjectMeta: owned},
+	).Build()
+	states := defined.NewMountsState(reader, pod)
+	secrets, err := states.GetPullSecrets(t.Context())
+	must(t, err)
+	claims, err := states.GetClaims(t.Context())
+	must(t, err)
+	maps, err := states.GetMaps(t.Context())
+	must(t, err)
+	if len(secrets) != 2 || secrets[0].Name != "a" || secrets[1].Name != "b" || len(claims) != 1 || claims[0].Name != "mine" || len(maps) != 1 || maps[0].Name != "y" {
+		t.Errorf("got %v, %v, %v", secrets, claims, maps)
+	}
+}
+
+func envFrom(name string) corev1.EnvFromSource {
+	return corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}
 }
 
 // What is not set is an error that names it.

@@ -43,6 +43,8 @@ type RoutingState struct {
 	credentials state.Memo[*corev1.Secret]
 	ca          state.Memo[*corev1.ConfigMap]
 	peers       state.Memo[[]unstructured.Unstructured]
+	backends    state.Memo[[]corev1.Service]
+	hosts       state.Memo[[]corev1.ConfigMap]
 	sharing     state.Memo[[]unstructured.Unstructured]
 	settings    state.Memo[*corev1.ConfigMap]
 }
@@ -295,6 +297,78 @@ func selectRoutingPeers(target *unstructured.Unstructured, zoneObject *unstructu
 	}, nil
 }
 
+// GetBackends returns the state backends: every Service in the namespace of the Route with
+//
+//	name=${target.spec.backends[].service}
+//
+// sorted by namespace and name.
+func (s *RoutingState) GetBackends(ctx context.Context) ([]corev1.Service, error) {
+	backends, err := s.backends.Get(ctx, s.readBackends)
+	return state.Copies(backends), err
+}
+
+func (s *RoutingState) readBackends(ctx context.Context) ([]corev1.Service, error) {
+	selection, err := selectRoutingBackends(s.target)
+	if err != nil {
+		return nil, err
+	}
+	return state.GetEach(ctx, state.Uncopied(s.Reader), selection, &corev1.Service{})
+}
+
+// selectRoutingBackends returns what the state backends of target selects.
+func selectRoutingBackends(target *unstructured.Unstructured) ([]state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return nil, err
+	}
+	var selections []state.Selection
+	for _, element := range state.Elements(target, "spec", "backends") {
+		if state.Field(element, "service") == nil {
+			continue
+		}
+		if name := *state.Field(element, "service"); name != "" {
+			selections = append(selections, state.Selection{Namespace: namespace, Name: name})
+		}
+	}
+	return selections, nil
+}
+
+// GetHosts returns the state hosts: every ConfigMap in the namespace of the Route with
+//
+//	name=host-${target.spec.hosts[]}
+//
+// sorted by namespace and name.
+func (s *RoutingState) GetHosts(ctx context.Context) ([]corev1.ConfigMap, error) {
+	hosts, err := s.hosts.Get(ctx, s.readHosts)
+	return state.Copies(hosts), err
+}
+
+func (s *RoutingState) readHosts(ctx context.Context) ([]corev1.ConfigMap, error) {
+	selection, err := selectRoutingHosts(s.target)
+	if err != nil {
+		return nil, err
+	}
+	return state.GetEach(ctx, state.Uncopied(s.Reader), selection, &corev1.ConfigMap{})
+}
+
+// selectRoutingHosts returns what the state hosts of target selects.
+func selectRoutingHosts(target *unstructured.Unstructured) ([]state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return nil, err
+	}
+	var selections []state.Selection
+	for _, element := range state.Elements(target, "spec", "hosts") {
+		if state.Field(element, "") == nil {
+			continue
+		}
+		if name := "host-" + *state.Field(element, ""); name != "" {
+			selections = append(selections, state.Selection{Namespace: namespace, Name: name})
+		}
+	}
+	return selections, nil
+}
+
 // GetSharing returns the state sharing: every Route in the namespace of the Route with
 //
 //	fields/.spec.service.port=${target.spec.service.port}
@@ -379,6 +453,8 @@ type RoutingStateGetter interface {
 	GetCredentials(ctx context.Context) (*corev1.Secret, error)
 	GetCa(ctx context.Context) (*corev1.ConfigMap, error)
 	GetPeers(ctx context.Context) ([]unstructured.Unstructured, error)
+	GetBackends(ctx context.Context) ([]corev1.Service, error)
+	GetHosts(ctx context.Context) ([]corev1.ConfigMap, error)
 	GetSharing(ctx context.Context) ([]unstructured.Unstructured, error)
 	GetSettings(ctx context.Context) (*corev1.ConfigMap, error)
 }
@@ -405,6 +481,10 @@ type RoutingFakeState struct {
 	CaErr          error
 	Peers          []unstructured.Unstructured
 	PeersErr       error
+	Backends       []corev1.Service
+	BackendsErr    error
+	Hosts          []corev1.ConfigMap
+	HostsErr       error
 	Sharing        []unstructured.Unstructured
 	SharingErr     error
 	Settings       *corev1.ConfigMap
@@ -464,6 +544,22 @@ func (s *RoutingFakeState) GetPeers(context.Context) ([]unstructured.Unstructure
 	return state.Copies(s.Peers), nil
 }
 
+// GetBackends returns a copy of Backends, or BackendsErr if that is set.
+func (s *RoutingFakeState) GetBackends(context.Context) ([]corev1.Service, error) {
+	if s.BackendsErr != nil {
+		return nil, s.BackendsErr
+	}
+	return state.Copies(s.Backends), nil
+}
+
+// GetHosts returns a copy of Hosts, or HostsErr if that is set.
+func (s *RoutingFakeState) GetHosts(context.Context) ([]corev1.ConfigMap, error) {
+	if s.HostsErr != nil {
+		return nil, s.HostsErr
+	}
+	return state.Copies(s.Hosts), nil
+}
+
 // GetSharing returns a copy of Sharing, or SharingErr if that is set.
 func (s *RoutingFakeState) GetSharing(context.Context) ([]unstructured.Unstructured, error) {
 	if s.SharingErr != nil {
@@ -489,7 +585,7 @@ func (s *RoutingFakeState) GetSettings(context.Context) (*corev1.ConfigMap, erro
 type RoutingImpl interface {
 	KeepProbe(ctx context.Context, logger logr.Logger, service *corev1.Service, probes []unstructured.Unstructured, settings *corev1.ConfigMap) (ctrl.Result, error)
 
-	Report(ctx context.Context, logger logr.Logger, zone *unstructured.Unstructured, sharing []unstructured.Unstructured, ca *corev1.ConfigMap, peers []unstructured.Unstructured) (ctrl.Result, error)
+	Report(ctx context.Context, logger logr.Logger, zone *unstructured.Unstructured, sharing []unstructured.Unstructured, ca *corev1.ConfigMap, peers []unstructured.Unstructured, backends []corev1.Service, hosts []corev1.ConfigMap) (ctrl.Result, error)
 }
 
 // The names of the actions of Routing, as hooks and errors use them.
@@ -574,8 +670,16 @@ func (m *Routing) Report() ctrlkit.Action {
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state peers: %w", err))
 		}
+		backends, err := m.state.GetBackends(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state backends: %w", err))
+		}
+		hosts, err := m.state.GetHosts(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state hosts: %w", err))
+		}
 
-		return m.impl.Report(ctx, logger, zone, sharing, ca, peers)
+		return m.impl.Report(ctx, logger, zone, sharing, ca, peers, backends, hosts)
 	}, m.opts...)
 }
 
@@ -606,6 +710,12 @@ var routingByService = state.NameIndex("ctrlkit:v1/Service namespace=${target.Na
 
 // routingByZone finds the Route objects whose state zone an object belongs to.
 var routingByZone = state.TargetIndex("ctrlkit:traffic.example.com/v1/Zone fields/ctrlkit:.spec.code=${target.spec.zone}", selectRoutingZone)
+
+// routingByBackends finds the Route objects whose state backends an object belongs to.
+var routingByBackends = state.NamesIndex("ctrlkit:v1/Service namespace=${target.Namespace} name=${target.spec.backends[].service}", selectRoutingBackends)
+
+// routingByHosts finds the Route objects whose state hosts an object belongs to.
+var routingByHosts = state.NamesIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} name=host-${target.spec.hosts[]}", selectRoutingHosts)
 
 // routingBySharing finds the Route objects whose state sharing an object belongs to.
 var routingBySharing = state.TargetIndex("ctrlkit:traffic.example.com/v1/Route namespace=${target.Namespace} fields/ctrlkit:.spec.service.port=${target.spec.service.port} !labels/retired labels/tier in (${target.spec.tier}, all) annotations/example.com/hidden!=true", selectRoutingSharing)
@@ -645,6 +755,8 @@ func IndexRouting(ctx context.Context, indexer client.FieldIndexer) error {
 		routingRouteBySpecServicePort.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Route")),
 		routingByService.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Route")),
 		routingByZone.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Route")),
+		routingByBackends.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Route")),
+		routingByHosts.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Route")),
 		routingBySharing.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Route")),
 		routingBySettings.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Route")),
 		routingThroughZoneToCredentials.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Zone")),
@@ -701,6 +813,12 @@ func WatchRouting(b *builder.Builder, reader client.Reader, opts ...builder.ForO
 				Fields: map[string]string{routingZoneBySpecCode.Name: routingZoneBySpecCode.Value(obj)},
 			}
 		})))).
+		Watches(&corev1.Service{}, state.Enqueue(reader, state.NewObjectList("traffic.example.com/v1", "Route"), routingByBackends, func(obj *corev1.Service) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+		})).
+		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, state.NewObjectList("traffic.example.com/v1", "Route"), routingByHosts, func(obj *corev1.ConfigMap) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+		})).
 		Watches(state.NewObject("traffic.example.com/v1", "Route"), state.Enqueue(reader, state.NewObjectList("traffic.example.com/v1", "Route"), routingBySharing, func(obj *unstructured.Unstructured) state.Selection {
 			return state.Selection{
 				Namespace: obj.GetNamespace(),
