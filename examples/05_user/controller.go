@@ -13,20 +13,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
+	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
+	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// +kubebuilder:rbac:groups=mysql.ctrlkit.dev,resources=servers;users,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=mysql.ctrlkit.dev,resources=servers/status;users/status,verbs=patch
-// +kubebuilder:rbac:groups=mysql.ctrlkit.dev,resources=users/finalizers,verbs=update
+// +kubebuilder:rbac:groups=mysql.ctrlkit.dev,resources=servers;users;databases,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=mysql.ctrlkit.dev,resources=servers/status;users/status;databases/status,verbs=patch
+// +kubebuilder:rbac:groups=mysql.ctrlkit.dev,resources=servers/finalizers;users/finalizers;databases/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 //go:generate go tool controller-gen rbac:roleName=mysql-operator paths=. output:rbac:dir=config/rbac
 //go:generate go tool ctrlkit generate finalizer-policy --finalizer mysql.ctrlkit.dev/user --output config/admission/policy.yaml users.v1.mysql.ctrlkit.dev
+//go:generate go tool ctrlkit generate finalizer-policy --finalizer mysql.ctrlkit.dev/database --output config/admission/databases.yaml databases.v1.mysql.ctrlkit.dev
 
 // dependencies are what the operator uses outside of the cluster.
 type dependencies struct {
@@ -37,10 +40,10 @@ type dependencies struct {
 
 // addControllers adds the controllers of Servers and of Users to a manager.
 func addControllers(mgr ctrl.Manager, d dependencies, observers ...journal.Observer) error {
-	recorder := mgr.GetEventRecorder("mysql-operator")
+	recorder, serverOf := mgr.GetEventRecorder("mysql-operator"), newServerReference()
 	servers, err := step.New(step.Options[*v1.Server]{
 		Name: "server", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: recorder, Observers: observers, SkipUnchanged: true,
-	}, connection{d})
+	}, connection{d}, reference.Protect(serverOf))
 	if err != nil {
 		return err
 	}
@@ -58,30 +61,76 @@ func addControllers(mgr ctrl.Manager, d dependencies, observers ...journal.Obser
 		return err
 	}
 	b = ctrl.NewControllerManagedBy(mgr).For(&v1.User{}).Owns(&corev1.Secret{})
-	b.Watches(&corev1.Secret{}, users.WrapHandler(handler.EnqueueRequestsFromMapFunc(usersOfCredentials(mgr.GetClient()))))
-	return users.Complete(users.WatchNamed(b, &v1.Server{}, func(u *v1.User) []client.ObjectKey {
+	b.Watches(&corev1.Secret{}, users.WrapHandler(handler.EnqueueRequestsFromMapFunc(onServersOf(mgr.GetClient(), func(list *v1.UserList) []named {
+		var all []named
+		for i := range list.Items {
+			all = append(all, named{list.Items[i].Spec.Server, client.ObjectKeyFromObject(&list.Items[i])})
+		}
+		return all
+	}))))
+	if err := users.Complete(users.WatchNamed(b, &v1.Server{}, func(u *v1.User) []client.ObjectKey {
 		return []client.ObjectKey{{Name: u.Spec.Server}}
-	}))
+	})); err != nil {
+		return err
+	}
+	return addDatabases(mgr, d, serverOf, observers...)
 }
 
-// usersOfCredentials returns the Users whose Server has its credentials in a Secret. The Server
-// names the Secret, so that a watch for what a User names is not enough.
-func usersOfCredentials(cache client.Reader) handler.MapFunc {
+// addDatabases adds the controller of Databases, their audits and imports.
+func addDatabases(mgr ctrl.Manager, d dependencies, serverOf *reference.Reference[*v1.Database, *v1.Server], observers ...journal.Observer) error {
+	engine, err := step.New(step.Options[*v1.Database]{
+		Name: "database", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("mysql-operator"),
+		Observers: observers, SkipUnchanged: true,
+	}, external.New("Database", databases{d, serverOf}, external.Options[*v1.Database]{
+		Identity: external.ByName(databaseName), Poll: poll, References: []reference.Of[*v1.Database]{serverOf},
+	}))
+	if err != nil {
+		return err
+	}
+	if err := external.ServeAudits(mgr, d.audits(mgr.GetAPIReader())); err != nil { // for ctrlkit orphans
+		return err
+	}
+	if err := external.ServeImports(mgr, d.imports(mgr.GetAPIReader())); err != nil { // for ctrlkit import
+		return err
+	}
+	b := ctrl.NewControllerManagedBy(mgr).For(&v1.Database{})
+	b.Watches(&corev1.Secret{}, engine.WrapHandler(handler.EnqueueRequestsFromMapFunc(onServersOf(mgr.GetClient(), func(list *v1.DatabaseList) []named {
+		var all []named
+		for i := range list.Items {
+			all = append(all, named{list.Items[i].Spec.Server, client.ObjectKeyFromObject(&list.Items[i])})
+		}
+		return all
+	}))))
+	return engine.Complete(b)
+}
+
+// named is an object and the Server that it names.
+type named struct {
+	server string
+	object client.ObjectKey
+}
+
+// onServersOf returns the objects whose Server has its credentials in a Secret. The Server names the
+// Secret, so that a watch for what an object names is not enough.
+func onServersOf[L any, P interface {
+	*L
+	client.ObjectList
+}](cache client.Reader, items func(P) []named) handler.MapFunc {
 	return func(ctx context.Context, secret client.Object) []reconcile.Request {
 		var servers v1.ServerList
-		var users v1.UserList
+		objects := P(new(L))
 		inNamespace := client.InNamespace(secret.GetNamespace())
-		if cache.List(ctx, &servers, inNamespace) != nil || cache.List(ctx, &users, inNamespace) != nil {
+		if cache.List(ctx, &servers, inNamespace) != nil || cache.List(ctx, objects, inNamespace) != nil {
 			return nil // the cache is not there any more
 		}
-		named := map[string]bool{}
+		concerned := map[string]bool{}
 		for i := range servers.Items {
-			named[servers.Items[i].Name] = servers.Items[i].Spec.CredentialsSecret == secret.GetName()
+			concerned[servers.Items[i].Name] = servers.Items[i].Spec.CredentialsSecret == secret.GetName()
 		}
 		var requests []reconcile.Request
-		for i := range users.Items {
-			if named[users.Items[i].Spec.Server] {
-				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&users.Items[i])})
+		for _, item := range items(objects) {
+			if concerned[item.server] {
+				requests = append(requests, reconcile.Request{NamespacedName: item.object})
 			}
 		}
 		return requests

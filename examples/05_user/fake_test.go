@@ -5,7 +5,9 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -20,6 +22,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/sim"
 )
 
@@ -29,6 +32,7 @@ import (
 type fakeMySQL struct {
 	mu         sync.Mutex
 	accounts   map[string]*fakeAccount
+	databases  map[string]fakeDatabase
 	current    *sim.Process
 	passwords  int // made so far
 	violations []string
@@ -46,7 +50,9 @@ type fakeAccount struct {
 	owner    types.UID
 }
 
-var fakeServer = sim.NewFake("mysql", func() *fakeMySQL { return &fakeMySQL{accounts: map[string]*fakeAccount{}} })
+var fakeServer = sim.NewFake("mysql", func() *fakeMySQL {
+	return &fakeMySQL{accounts: map[string]*fakeAccount{}, databases: map[string]fakeDatabase{}}
+})
 
 var _ sim.Lister = (*fakeMySQL)(nil)
 
@@ -64,6 +70,10 @@ func (f *fakeMySQL) Resources() []sim.OwnedResource {
 		}
 		spec := all[len(all)-1].Spec
 		spec[fmt.Sprint("account ", len(spec))] = account.grants.String() // which of both it is depends on how many passwords there were
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.databases)) {
+		d := f.databases[name]
+		all = append(all, sim.OwnedResource{Owner: d.owner, Resource: sim.Resource{ID: name, Name: name, Spec: map[string]string{"characterSet": d.CharacterSet, "collation": d.Collation}}})
 	}
 	for _, violation := range f.violations {
 		all = append(all, sim.OwnedResource{Resource: sim.Resource{ID: violation, Name: violation}})
@@ -205,6 +215,58 @@ func (c *fakeConnection) change(ctx context.Context, account string, grants Gran
 
 func (c *fakeConnection) Drop(ctx context.Context, account string) error {
 	return c.call(ctx, "delete", account, true, func() error { delete(c.fake.accounts, account); return nil })
+}
+
+type fakeDatabase struct {
+	Settings
+	owner types.UID
+}
+
+func (c *fakeConnection) Databases(ctx context.Context) (names []string, err error) {
+	err = c.call(ctx, "list", "databases", false, func() error {
+		names = slices.Sorted(maps.Keys(c.fake.databases))
+		return nil
+	})
+	return names, err
+}
+
+func (c *fakeConnection) Database(ctx context.Context, name string) (s Settings, err error) {
+	err = c.call(ctx, "get", name, false, func() error {
+		d, ok := c.fake.databases[name]
+		if s = d.Settings; !ok {
+			return ErrNoDatabase
+		}
+		return nil
+	})
+	return s, err
+}
+
+func (c *fakeConnection) CreateDatabase(ctx context.Context, name string, s Settings) error {
+	return c.call(ctx, "create", name, true, func() error {
+		if _, ok := c.fake.databases[name]; ok {
+			return external.Refused(errors.New("there is one of that name"))
+		}
+		c.fake.databases[name] = fakeDatabase{Settings{cmp.Or(s.CharacterSet, "utf8mb4"), cmp.Or(s.Collation, "utf8mb4_bin")}, c.owner}
+		return nil
+	})
+}
+
+func (c *fakeConnection) AlterDatabase(ctx context.Context, name string, s Settings) error {
+	return c.call(ctx, "update", name, true, func() error {
+		d, ok := c.fake.databases[name]
+		if !ok {
+			return ErrNoDatabase
+		}
+		d.CharacterSet, d.Collation = cmp.Or(s.CharacterSet, d.CharacterSet), cmp.Or(s.Collation, d.Collation)
+		c.fake.databases[name] = d
+		return nil
+	})
+}
+
+func (c *fakeConnection) Tables(context.Context, string) (int, error) { return 0, nil }
+
+func (c *fakeConnection) DropDatabase(ctx context.Context, name string) error {
+	return c.call(ctx, "delete", name, true, func() error { delete(c.fake.databases, name); return nil })
 }
 
 func (c *fakeConnection) Target(database, table string) string {

@@ -18,6 +18,7 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/sim"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
 
 // The operator ends in the same state whatever goes wrong, in the cluster and on the server, and
@@ -65,6 +66,36 @@ func TestSurvivesEverything(t *testing.T) {
 			return true
 		},
 	})
+}
+
+// Databases are created once, changed and dropped, whatever goes wrong.
+func TestDatabasesSurviveEverything(t *testing.T) {
+	exampletest.Simulate(t, sim.Workload{
+		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"}, RBAC: []string{"config/rbac"}, ServiceAccount: "mysql-system/mysql-operator",
+		Quiet: 5 * time.Minute,
+		Operator: func(ctx context.Context, p *sim.Process) error {
+			mgr, err := newManager(p.Config(), p.ManagerOptions(), fakeServer.Of(p).dependencies(p))
+			if err != nil {
+				return err
+			}
+			return mgr.Start(ctx)
+		},
+		Script: func(w *sim.World) {
+			orders := &v1.Database{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "orders"}, Spec: v1.DatabaseSpec{Server: "db", Name: "orders"}}
+			w.Create(orders) // it waits for its Server
+			w.Create(newServer(), newCredentials())
+			w.Settle()
+			sim.Update(w, orders, func(d *v1.Database) { d.Spec.Collation = "utf8mb4_general_ci" })
+			w.Settle()
+			w.Delete(orders)
+			w.Settle()
+			w.Delete(newServer())
+			w.Delete(newCredentials())
+			w.Settle()
+		},
+	},
+		sim.WithoutFault(fault.Recreate, "a Server that has a Database stays until its user deletes that"),
+		sim.WithoutFault(fault.DeleteAndCreate, "a Server that has a Database stays until its user deletes that"))
 }
 
 // checkEnd checks that there are so many accounts, and that each can do what is wanted at the end.

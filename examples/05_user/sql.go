@@ -34,6 +34,19 @@ type Accounts interface {
 	Revoke(ctx context.Context, account string, grants Grants) error
 	// Drop removes an account, if it exists. Its open connections stay until they end.
 	Drop(ctx context.Context, account string) error
+	// Databases returns the names of the databases, without those of the server itself.
+	Databases(ctx context.Context) ([]string, error)
+	// Database returns the settings of a database, or ErrNoDatabase.
+	Database(ctx context.Context, name string) (Settings, error)
+	// CreateDatabase creates a database. If there is one of the name, the error says that it was
+	// refused: see external.Refused.
+	CreateDatabase(ctx context.Context, name string, s Settings) error
+	// AlterDatabase changes the settings that are not empty.
+	AlterDatabase(ctx context.Context, name string, s Settings) error
+	// Tables returns how many tables and views a database has, 0 if it does not exist.
+	Tables(ctx context.Context, database string) (int, error)
+	// DropDatabase drops a database with its tables, if it exists.
+	DropDatabase(ctx context.Context, name string) error
 	// Target writes a database, or a table of it, as the keys of Grants have it.
 	Target(database, table string) string
 	// Version returns the version of the server.
@@ -49,14 +62,18 @@ type Login struct {
 	Password string
 }
 
+// Settings are what new tables of a database have. What is empty is left to the server.
+type Settings struct{ CharacterSet, Collation string }
+
 // Connect connects to a server on behalf of an object. The error is ErrRejected if the server does
 // not accept the login.
 type Connect func(ctx context.Context, login Login, object client.Object) (Accounts, error)
 
 // Errors of accounts. Test for them with errors.Is.
 var (
-	ErrNoAccount = errors.New("no such account")
-	ErrRejected  = errors.New("the server rejects the username or the password")
+	ErrNoAccount  = errors.New("no such account")
+	ErrNoDatabase = errors.New("no such database")
+	ErrRejected   = errors.New("the server rejects the username or the password")
 )
 
 // maxCall is how long one connection, or one statement, may take.

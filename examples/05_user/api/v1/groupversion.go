@@ -19,7 +19,7 @@ var schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 var AddToScheme = schemeBuilder.AddToScheme
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &Server{}, &ServerList{}, &User{}, &UserList{})
+	scheme.AddKnownTypes(GroupVersion, &Database{}, &DatabaseList{}, &Server{}, &ServerList{}, &User{}, &UserList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }
