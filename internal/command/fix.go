@@ -102,6 +102,7 @@ func (f *fixer) carryOut(ctx context.Context, plan *fix.Plan) error {
 		fmt.Fprintln(f.out, "fixed", shortName(file.Name))
 	}
 	for _, dir := range plan.Generate {
+		g.problems = io.Discard // it has printed them
 		if err := g.directory(ctx, target{dir: shortName(dir)}); err != nil {
 			return err
 		}

@@ -37,6 +37,9 @@ func (r *rewriter) original(c inspector.Cursor, selector *ast.SelectorExpr, move
 			}
 			return
 		}
+		if kind == edge.CallExpr_Fun && r.statement(c.Parent(), parent, selector) {
+			return
+		}
 	}
 	pkg := r.importOf(Module, "ctrlkit", selector.Pos())
 	switch {
