@@ -142,21 +142,3 @@ func nameOf(spec *ast.ImportSpec) string {
 func (r *rewriter) isMoved() bool {
 	return r.importSpec(Module) == nil && r.importOfOriginal() != nil
 }
-
-// apply returns the text after the edits, which do not overlap. Of those that begin at the same
-// place, insertions come first.
-func (r *rewriter) apply() []byte {
-	slices.SortStableFunc(r.edits, func(a, b edit) int {
-		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(min(a.to-a.from, 1), min(b.to-b.from, 1)))
-	})
-	var b bytes.Buffer
-	at := 0
-	for _, e := range r.edits {
-		from := r.offset(e.from)
-		b.Write(r.source.text[at:from])
-		b.WriteString(e.text)
-		at = r.offset(e.to)
-	}
-	b.Write(r.source.text[at:])
-	return b.Bytes()
-}

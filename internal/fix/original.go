@@ -6,7 +6,6 @@ package fix
 import (
 	"go/ast"
 	"go/token"
-	"go/types"
 
 	"golang.org/x/tools/go/ast/edge"
 	"golang.org/x/tools/go/ast/inspector"
@@ -57,19 +56,6 @@ func (r *rewriter) original(c inspector.Cursor, selector *ast.SelectorExpr, move
 	}
 }
 
-// counts reports whether the first argument of a call of Retry is a number.
-func (r *rewriter) counts(call *ast.CallExpr) bool {
-	if len(call.Args) == 0 {
-		return false
-	}
-	t := r.unit.info.Types[call.Args[0]].Type
-	if t == nil {
-		return false
-	}
-	basic, ok := t.Underlying().(*types.Basic)
-	return ok && basic.Info()&types.IsInteger != 0
-}
-
 // comparison rewrites err == ctrlkit.ErrExit, because the error of an action is wrapped.
 func (r *rewriter) comparison(b *ast.BinaryExpr, exit *ast.SelectorExpr) {
 	if b.Y != exit || b.Op != token.EQL && b.Op != token.NEQ {
@@ -115,13 +101,4 @@ func (r *rewriter) call(call *ast.CallExpr, fun *ast.SelectorExpr) bool {
 
 func (r *rewriter) backoff(call *ast.CallExpr) string {
 	return r.importOf("k8s.io/apimachinery/pkg/util/wait", "wait", call.Pos()) + ".Backoff"
-}
-
-func (r *rewriter) hasComment(from, to token.Pos) bool {
-	for _, group := range r.source.tree.Comments {
-		if from <= group.Pos() && group.End() <= to {
-			return true
-		}
-	}
-	return false
 }

@@ -75,7 +75,7 @@ func Load(ctx context.Context, o Options) (*Plan, error) {
 				continue
 			}
 			done[s.name] = true
-			r := &rewriter{fset: l.fset, unit: u, source: s, from: from, managers: names, names: map[string]string{}, dropped: map[string]string{}}
+			r := &rewriter{editor{fset: l.fset, source: s}, facts{u.info, names}, u, from, map[string]string{}, nil, map[string]string{}}
 			if err := r.rewrite(plan); err != nil {
 				return nil, err
 			}

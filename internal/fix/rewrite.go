@@ -13,33 +13,15 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// A rewriter changes one file, by edits of its text: what they do not touch stays as it is.
+// A rewriter changes one file.
 type rewriter struct {
-	fset     *token.FileSet
-	unit     *unit
-	source   *source
-	from     []string
-	managers *managers
-	names    map[string]string // the local names of imported packages, by path
-	added    []string          // paths to import
-	dropped  map[string]string // imports to remove, by path, with their local names
-	edits    []edit
-	left     []Remark
-}
-
-// An edit replaces a range of a file.
-type edit struct {
-	from, to token.Pos
-	text     string
-}
-
-func (r *rewriter) replace(from, to token.Pos, text string) {
-	r.edits = append(r.edits, edit{from, to, text})
-}
-func (r *rewriter) insert(at token.Pos, text string) { r.replace(at, at, text) }
-
-func (r *rewriter) leave(at ast.Node, name, instead string) {
-	r.left = append(r.left, Remark{r.source.name, r.fset.Position(at.Pos()).Line, name, instead})
+	editor
+	facts
+	unit    *unit
+	from    []string
+	names   map[string]string // the local names of imported packages, by path
+	added   []string          // paths to import
+	dropped map[string]string // imports to remove, by path, with their local names
 }
 
 // rewrite adds to the plan what changes in the file.
@@ -72,7 +54,7 @@ func (r *rewriter) rewrite(plan *Plan) error {
 
 // ident rewrites the use of a name: of the original library, or of what its generator wrote.
 func (r *rewriter) ident(c inspector.Cursor, ident *ast.Ident) {
-	object := r.unit.info.Uses[ident]
+	object := r.info.Uses[ident]
 	if object == nil {
 		return
 	}
@@ -128,16 +110,6 @@ func typeName(t types.Type) string {
 
 func (r *rewriter) isOriginal(path string) bool { return slices.Contains(r.from, path) }
 
-// packageOf returns the package that a selector selects from.
-func (r *rewriter) packageOf(selector *ast.SelectorExpr) (*types.PkgName, bool) {
-	ident, ok := selector.X.(*ast.Ident)
-	if !ok {
-		return nil, false
-	}
-	pkg, ok := r.unit.info.Uses[ident].(*types.PkgName)
-	return pkg, ok
-}
-
 // pointer makes the type of a generated manager or of its states a pointer to it, where a variable
 // has it.
 func (r *rewriter) pointer(c inspector.Cursor, expr ast.Expr) {
@@ -150,35 +122,6 @@ func (r *rewriter) pointer(c inspector.Cursor, expr ast.Expr) {
 	}
 }
 
-// isValue reports whether an expression has a type of which New functions return pointers now.
-func (r *rewriter) isValue(expr ast.Expr) bool {
-	if _, ok := expr.(*ast.CompositeLit); ok {
-		return false
-	}
-	return r.isNamed(r.unit.info.Types[expr].Type) || r.isNamedVariable(expr)
-}
-
-func (r *rewriter) isNamedVariable(expr ast.Expr) bool {
-	ident, ok := expr.(*ast.Ident)
-	if !ok {
-		return false
-	}
-	object := r.unit.info.Uses[ident]
-	return object != nil && r.isNamed(object.Type())
-}
-
-func (r *rewriter) isNamed(t types.Type) bool {
-	named, ok := types.Unalias(t).(*types.Named)
-	return ok && named.Obj().Pkg() != nil && r.managers.pointers[fullName(named.Obj())]
-}
-
-// isDereferenced reports whether an expression is the value that a pointer to such a type has.
-func (r *rewriter) isDereferenced(star *ast.StarExpr) bool {
-	of := r.unit.info.Types[star.X]
-	p, ok := of.Type.(*types.Pointer)
-	return ok && of.IsValue() && r.isNamed(p.Elem())
-}
-
 // hook leaves hooks that read the states of an action.
 func (r *rewriter) hook(f *ast.FuncDecl) {
 	if f.Recv == nil || f.Name.Name != "PreRun" || f.Body == nil || len(f.Type.Params.List) == 0 {
@@ -188,18 +131,12 @@ func (r *rewriter) hook(f *ast.FuncDecl) {
 	if _, ok := last.Type.(*ast.MapType); !ok || len(last.Names) == 0 {
 		return
 	}
-	states := r.unit.info.Defs[last.Names[len(last.Names)-1]]
+	states := r.info.Defs[last.Names[len(last.Names)-1]]
 	ast.Inspect(f.Body, func(n ast.Node) bool {
-		if ident, ok := n.(*ast.Ident); ok && states != nil && r.unit.info.Uses[ident] == states {
+		if ident, ok := n.(*ast.Ident); ok && states != nil && r.info.Uses[ident] == states {
 			r.leave(ident, "PreRun", "it receives no states: write a ctrlkit.Hook, which has them in ctrlkit.StateFromContext")
 			return false
 		}
 		return true
 	})
 }
-
-func (r *rewriter) text(n ast.Node) string {
-	return string(r.source.text[r.offset(n.Pos()):r.offset(n.End())])
-}
-
-func (r *rewriter) offset(p token.Pos) int { return r.fset.Position(p).Offset }

@@ -5,8 +5,6 @@ package fix
 
 import (
 	"go/ast"
-	"go/token"
-	"go/types"
 	"strings"
 
 	"golang.org/x/tools/go/ast/edge"
@@ -94,60 +92,4 @@ func (r *rewriter) wrap(c inspector.Cursor, s *ast.ReturnStmt, call *ast.CallExp
 func withVerb(literal *ast.BasicLit) string {
 	quote := literal.Value[:1]
 	return quote + strings.ReplaceAll(literal.Value[1:len(literal.Value)-1], "%", "%%") + ": %w" + quote
-}
-
-// isFailure reports whether a return statement stands in the body of: if err != nil
-func (r *rewriter) isFailure(c inspector.Cursor, s *ast.ReturnStmt, err *ast.Ident) bool {
-	branch, ok := c.Parent().Parent().Node().(*ast.IfStmt)
-	if !ok || c.Parent().Node() != branch.Body {
-		return false
-	}
-	condition, ok := branch.Cond.(*ast.BinaryExpr)
-	if !ok || condition.Op != token.NEQ || !r.isNil(condition.Y) {
-		return false
-	}
-	tested, ok := condition.X.(*ast.Ident)
-	object := r.unit.info.Uses[err]
-	if !ok || r.unit.info.Uses[tested] != object {
-		return false
-	}
-	for _, before := range branch.Body.List {
-		if before != s && r.assigns(before, object) {
-			return false
-		}
-	}
-	return true
-}
-
-// assigns reports whether a variable can get another value in a statement.
-func (r *rewriter) assigns(s ast.Stmt, variable types.Object) bool {
-	found := false
-	ast.Inspect(s, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.AssignStmt:
-			for _, left := range n.Lhs {
-				ident, ok := left.(*ast.Ident)
-				found = found || ok && r.unit.info.Uses[ident] == variable
-			}
-		case *ast.UnaryExpr:
-			ident, ok := n.X.(*ast.Ident)
-			found = found || ok && n.Op == token.AND && r.unit.info.Uses[ident] == variable
-		}
-		return !found
-	})
-	return found
-}
-
-func (r *rewriter) isVariable(ident *ast.Ident) bool {
-	_, ok := r.unit.info.Uses[ident].(*types.Var)
-	return ok
-}
-
-func (r *rewriter) isNil(expr ast.Expr) bool {
-	ident, ok := expr.(*ast.Ident)
-	if !ok {
-		return false
-	}
-	_, ok = r.unit.info.Uses[ident].(*types.Nil)
-	return ok
 }
