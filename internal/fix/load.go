@@ -43,10 +43,11 @@ type unit struct {
 // A loader type-checks packages of the module. The others are unknown to it: their names are
 // resolved to a package, but have no types.
 type loader struct {
-	fset    *token.FileSet
-	listed  map[string]*packages.Package // by path, without tests
-	units   map[string]*unit             // by ID
-	sources map[string]*source           // by name
+	fset     *token.FileSet
+	listed   map[string]*packages.Package // by path, without tests
+	excluded []string                     // files, by their build constraints
+	units    map[string]*unit             // by ID
+	sources  map[string]*source           // by name
 }
 
 var errUnknown = errors.New("a package of another module")
@@ -117,12 +118,15 @@ func list(ctx context.Context, o Options) (*loader, []*packages.Package, error) 
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing packages: %w", err)
 	}
-	l := &loader{token.NewFileSet(), map[string]*packages.Package{}, map[string]*unit{}, map[string]*source{}}
+	l := &loader{fset: token.NewFileSet(), listed: map[string]*packages.Package{}, units: map[string]*unit{}, sources: map[string]*source{}}
 	packages.Visit(roots, nil, func(p *packages.Package) {
 		if isOurs(p) && p.ID == p.PkgPath {
 			l.listed[p.PkgPath] = p
 		}
 	})
+	for _, p := range roots {
+		l.excluded = append(l.excluded, p.IgnoredFiles...)
+	}
 	if len(l.listed) == 0 {
 		return nil, nil, listError(roots)
 	}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"go/parser"
 	"go/token"
 	"path/filepath"
 	"slices"
@@ -42,7 +43,7 @@ func Load(ctx context.Context, o Options) (*Plan, error) {
 		return nil, err
 	}
 	from := append(slices.Clone(originals), o.From...)
-	plan, names := &Plan{}, newManagers()
+	plan, names := &Plan{Left: excluded(l.excluded, from)}, newManagers()
 	generated := map[string]bool{}
 	for _, p := range roots {
 		for _, file := range p.GoFiles {
@@ -83,6 +84,25 @@ func Load(ctx context.Context, o Options) (*Plan, error) {
 	}
 	plan.sort()
 	return plan, nil
+}
+
+// excluded returns remarks about files that were not loaded because of their build constraints, and
+// import the original library.
+func excluded(files, from []string) []Remark {
+	var remarks []Remark
+	for _, file := range files {
+		fset := token.NewFileSet()
+		tree, err := parser.ParseFile(fset, file, nil, parser.ImportsOnly)
+		if err != nil {
+			continue // not Go, or for another version of it
+		}
+		for _, spec := range tree.Imports {
+			if path := pathOf(spec); slices.Contains(from, path) {
+				remarks = append(remarks, Remark{file, fset.Position(spec.Pos()).Line, path, "a build constraint excludes this file: run this again with GOFLAGS=-tags=..."})
+			}
+		}
+	}
+	return remarks
 }
 
 // replace plans to generate again what a file of the original generator has, and reports whether it
