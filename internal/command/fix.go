@@ -5,6 +5,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -79,9 +80,10 @@ func (f *fixer) carryOut(ctx context.Context, plan *fix.Plan) error {
 	var generated []string
 	for _, dir := range plan.Generate {
 		files, _, err := g.generate(ctx, target{dir: shortName(dir)})
-		if err == errMistakes { //nolint:errorlint // it is not wrapped
+		switch {
+		case errors.Is(err, errMistakes):
 			return problemError(nil)
-		} else if err != nil {
+		case err != nil:
 			return err
 		}
 		for _, file := range files {

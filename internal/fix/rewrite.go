@@ -122,16 +122,18 @@ func (r *rewriter) pointer(c inspector.Cursor, expr ast.Expr) {
 	}
 }
 
-// hook leaves hooks that read the states of an action.
+// hook leaves hooks that read the states of an action:
+//
+//	PreRun(ctx context.Context, logger logr.Logger, action string, states map[string]runtime.Object)
 func (r *rewriter) hook(f *ast.FuncDecl) {
-	if f.Recv == nil || f.Name.Name != "PreRun" || f.Body == nil || len(f.Type.Params.List) == 0 {
+	params := f.Type.Params.List
+	if f.Recv == nil || f.Body == nil || f.Name.Name != "PreRun" || len(params) != 4 || len(params[3].Names) != 1 {
 		return
 	}
-	last := f.Type.Params.List[len(f.Type.Params.List)-1]
-	if _, ok := last.Type.(*ast.MapType); !ok || len(last.Names) == 0 {
+	if of, ok := params[3].Type.(*ast.MapType); !ok || r.text(of.Value) != "runtime.Object" {
 		return
 	}
-	states := r.info.Defs[last.Names[len(last.Names)-1]]
+	states := r.info.Defs[params[3].Names[0]]
 	ast.Inspect(f.Body, func(n ast.Node) bool {
 		if ident, ok := n.(*ast.Ident); ok && states != nil && r.info.Uses[ident] == states {
 			r.leave(ident, "PreRun", "it receives no states: write a ctrlkit.Hook, which has them in ctrlkit.StateFromContext")
