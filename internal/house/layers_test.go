@@ -83,6 +83,7 @@ var layers = map[string]int{
 	"internal/dsl/check":     3,
 	"internal/dsl/checktest": 4,
 	"internal/gen":           1,
+	"internal/fix":           4, // reads documents
 
 	// What looks at workflows and runs operators.
 	"controlplane":                   1,
