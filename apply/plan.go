@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -20,6 +18,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/difference"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -234,65 +233,14 @@ func (c *child) differences(from, to client.Object) ([]Diff, error) {
 		delete(content, "kind")
 		contents[i] = content
 	}
-	d := &differ{hidden: c.Group == "" && c.Kind == "Secret"}
-	d.compare("", contents[0], contents[1])
-	return d.found, nil
-}
-
-// A differ finds the fields in which two objects differ.
-type differ struct {
-	hidden bool // values below data are not shown
-	found  []Diff
-}
-
-func (d *differ) compare(path string, from, to any) {
-	a, isMap := from.(map[string]any)
-	b, areMaps := to.(map[string]any)
-	if isMap && areMaps {
-		names := slices.Collect(maps.Keys(a))
-		for name := range b {
-			if _, there := a[name]; !there {
-				names = append(names, name)
-			}
-		}
-		slices.Sort(names)
-		for _, name := range names {
-			d.compare(below(path, name), a[name], b[name])
-		}
-		return
+	secret := c.Group == "" && c.Kind == "Secret"
+	var found []Diff
+	for _, f := range difference.Of(contents[0], contents[1], difference.Options{
+		Hidden: func(path string) bool { return secret && strings.HasPrefix(path, "data") },
+	}) {
+		found = append(found, Diff(f))
 	}
-	x, isList := from.([]any)
-	y, areLists := to.([]any)
-	if isList && areLists && len(x) == len(y) {
-		for i := range x {
-			d.compare(fmt.Sprintf("%s[%d]", path, i), x[i], y[i])
-		}
-		return
-	}
-	if reflect.DeepEqual(from, to) {
-		return
-	}
-	if d.hidden && strings.HasPrefix(path, "data") {
-		from, to = hide(from), hide(to)
-	}
-	d.found = append(d.found, Diff{path, from, to})
-}
-
-func below(path, name string) string {
-	switch {
-	case strings.ContainsAny(name, "./"):
-		return path + "[" + name + "]"
-	case path == "":
-		return name
-	}
-	return path + "." + name
-}
-
-func hide(value any) any {
-	if value == nil {
-		return nil
-	}
-	return "(hidden)"
+	return found, nil
 }
 
 // String returns the plan with a line for each object, and one for each field that would change.

@@ -33,6 +33,18 @@ type Options struct {
 	// Players play the controllers that the cluster does not have. If it is nil, they are
 	// player.Defaults().
 	Players player.Set
+
+	// Source is the cluster of which this one is a copy. If it is nil, the cluster is new: it has a
+	// Node and no objects.
+	Source Source
+
+	// Changed is called for each change that is made in the cluster, in the order of the changes. It
+	// must return at once, and call no method of the cluster. It may be nil.
+	Changed func(apiserver.Change)
+
+	// Asked is called for each request of a client, before it is answered. It may be called
+	// concurrently. It may be nil.
+	Asked func(*apiserver.Request)
 }
 
 // Cluster is a running cluster. Its methods may be called concurrently.
@@ -50,6 +62,9 @@ type Cluster struct {
 
 	turn    sync.Mutex // held by what changes the cluster: a request, or a player
 	players *players.Players
+	changes func(apiserver.Change) // of Options.Changed; nil if there is none
+	asked   func(*apiserver.Request)
+	copied  *original // nil unless the cluster is a copy
 
 	mu  sync.Mutex // guards err
 	err error
@@ -64,6 +79,7 @@ func Start(o Options) (_ *Cluster, err error) {
 	c := &Cluster{server: apiserver.New(apiserver.Options{Seed: uint64(time.Now().UnixNano()), History: history}), changed: make(chan struct{}, 1), done: make(chan struct{})}
 	c.stopping, c.cancel = context.WithCancel(context.Background())
 	c.stop = sync.OnceValue(c.stopAll)
+	c.changes, c.asked = o.Changed, o.Asked
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("starting a cluster in memory: %w", errors.Join(err, c.Stop()))
@@ -75,7 +91,12 @@ func Start(o Options) (_ *Cluster, err error) {
 	if err := c.cast(o.Players); err != nil {
 		return nil, err
 	}
-	if err := c.createNode(); err != nil {
+	if o.Source == nil {
+		err = c.createNode()
+	} else {
+		err = c.copyFrom(o.Source)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := c.listen(); err != nil {
@@ -101,6 +122,9 @@ func (c *Cluster) cast(set player.Set) (err error) {
 	}
 	c.server.OnChange(func(change apiserver.Change) { // by what has the turn
 		c.players.Changed(change)
+		if c.changes != nil {
+			c.changes(change)
+		}
 		select {
 		case c.changed <- struct{}{}:
 		default:
@@ -121,7 +145,7 @@ func (c *Cluster) listen() error {
 	}
 	c.config = secrets.config("https://" + listener.Addr().String())
 	c.http = &http.Server{
-		Handler:           secrets.guard(c.server.Handler(&c.turn)),
+		Handler:           secrets.guard(c.reading(c.server.Handler(&c.turn))),
 		TLSConfig:         secrets.serverTLS(),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          log.New(io.Discard, "", 0), // of clients that break off

@@ -121,6 +121,12 @@ func (p *Players) Changed(c apiserver.Change) {
 	}
 }
 
+// Known records an object that was there before the run: players see it, and leave it alone until
+// something changes.
+func (p *Players) Known(o apiserver.Object) {
+	p.objects.changed(apiserver.Change{Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, New: o.Content})
+}
+
 // change is one that players react to at a time.
 type change struct {
 	apiserver.Change

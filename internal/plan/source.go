@@ -1,0 +1,184 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/pager"
+)
+
+// pageSize is how many objects one request to the cluster asks for.
+const pageSize = 500
+
+// Cluster is the cluster that a plan is made for. It is only read: with lists, and with what discovery
+// asks for. Its methods are called one at a time.
+type Cluster struct {
+	objects   dynamic.Interface
+	metadata  metadata.Interface
+	discovery discovery.DiscoveryInterface
+
+	copied  map[schema.GroupResource][]*unstructured.Unstructured
+	refused map[string]string // what could not be read, with the reason
+	owned   map[types.UID][]dependent
+	lists   int
+}
+
+type dependent struct {
+	resource schema.GroupVersionResource
+	uid      types.UID
+}
+
+// NewCluster returns the cluster of a configuration.
+func NewCluster(config *rest.Config) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = 50, 100
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("reading the cluster: %w", err)
+	}
+	meta, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("reading the cluster: %w", err)
+	}
+	disco, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("reading the cluster: %w", err)
+	}
+	return &Cluster{
+		objects: objects, metadata: meta, discovery: disco,
+		copied: map[schema.GroupResource][]*unstructured.Unstructured{}, refused: map[string]string{},
+	}, nil
+}
+
+// Read returns the objects of a resource. They are read once; further copies get copies of them.
+func (c *Cluster) Read(ctx context.Context, resource schema.GroupVersionResource) ([]map[string]any, error) {
+	items, ok := c.copied[resource.GroupResource()]
+	if !ok {
+		err := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			c.lists++
+			return c.objects.Resource(resource).List(ctx, o)
+		}).EachListItem(ctx, metav1.ListOptions{Limit: pageSize}, func(item runtime.Object) error {
+			items = append(items, item.(*unstructured.Unstructured)) //nolint:errcheck // of the dynamic client
+			return nil
+		})
+		if err != nil {
+			c.refuse(resource.GroupResource().String(), err)
+			return nil, err
+		}
+		c.copied[resource.GroupResource()] = items
+	}
+	contents := make([]map[string]any, len(items))
+	for i, item := range items {
+		contents[i] = item.DeepCopy().Object
+	}
+	return contents, nil
+}
+
+// refuse records what could not be read. That the cluster does not serve a kind is an answer.
+func (c *Cluster) refuse(what string, err error) {
+	if !apierrors.IsNotFound(err) && !errors.Is(err, context.Canceled) {
+		c.refused[what] = err.Error()
+	}
+}
+
+// Dependents returns what is owned, of all kinds that the cluster serves. The first call lists the
+// metadata of all objects.
+func (c *Cluster) Dependents(ctx context.Context, owners []types.UID) ([]schema.GroupVersionResource, []types.UID, error) {
+	if c.owned == nil {
+		c.owned = map[types.UID][]dependent{}
+		if err := c.readOwners(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	resources, uids := map[schema.GroupVersionResource]bool{}, []types.UID{}
+	for _, owner := range owners {
+		for _, d := range c.owned[owner] {
+			resources[d.resource] = true
+			uids = append(uids, d.uid)
+		}
+	}
+	return sorted(resources), uids, nil
+}
+
+func (c *Cluster) readOwners(ctx context.Context) error {
+	lists, err := discovery.ServerPreferredResources(c.discovery)
+	if err != nil && len(lists) == 0 {
+		return fmt.Errorf("asking the cluster for its kinds: %w", err)
+	}
+	var partly *discovery.ErrGroupDiscoveryFailed
+	if errors.As(err, &partly) {
+		for gv, err := range partly.Groups {
+			c.refuse(gv.String(), err)
+		}
+	}
+	resources := discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists)
+	for _, list := range resources {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue // no object can be of it
+		}
+		for _, r := range list.APIResources {
+			resource := gv.WithResource(r.Name)
+			if err := c.readOwnersOf(ctx, resource); err != nil {
+				c.refuse(resource.GroupResource().String(), err)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) readOwnersOf(ctx context.Context, resource schema.GroupVersionResource) error {
+	return pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		c.lists++
+		return c.metadata.Resource(resource).List(ctx, o)
+	}).EachListItem(ctx, metav1.ListOptions{Limit: pageSize}, func(item runtime.Object) error {
+		obj := item.(*metav1.PartialObjectMetadata) //nolint:errcheck // of the metadata client
+		for _, o := range obj.OwnerReferences {
+			c.owned[o.UID] = append(c.owned[o.UID], dependent{resource, obj.UID})
+		}
+		return nil
+	})
+}
+
+// Lists returns the number of list requests that the cluster was asked, and the number of objects that
+// were copied.
+func (c *Cluster) Lists() (requests, objects int) {
+	for _, items := range c.copied {
+		objects += len(items)
+	}
+	return c.lists, objects
+}
+
+// Refused returns what could not be read, with the reason, in order.
+func (c *Cluster) Refused() []string { return described(c.refused) }
+
+func described(reasons map[string]string) []string {
+	var out []string
+	for _, what := range slices.Sorted(maps.Keys(reasons)) {
+		out = append(out, what+": "+reasons[what])
+	}
+	return out
+}
+
+func sorted(set map[schema.GroupVersionResource]bool) []schema.GroupVersionResource {
+	return slices.SortedFunc(maps.Keys(set), func(a, b schema.GroupVersionResource) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
+	})
+}

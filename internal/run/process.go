@@ -1,0 +1,35 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+// A Process is a program that runs under a supervisor, so that it ends with the process that has
+// started it, even if that is killed.
+type Process struct{ *operator }
+
+// StartProcess starts a program. supervisor is the beginning of a command line that calls [Supervise]
+// with the arguments after "--", environment is added to that of this process, and line is called for
+// each line that the program writes; it may be nil.
+func StartProcess(supervisor, argv, environment []string, line func(string)) (*Process, error) {
+	o, err := startOperator(supervisor, argv, environment, &logTail{pass: line})
+	if err != nil {
+		return nil, err
+	}
+	return &Process{o}, nil
+}
+
+// Ended returns a channel that is closed when the program has ended.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// HowItEnded describes how the program ended. Call it only when it has.
+func (p *Process) HowItEnded() string { return p.howItEnded() }
+
+// Stop asks the program to terminate, and returns when it and the processes that it started have
+// ended. It may be called more than once.
+func (p *Process) Stop() { p.stop() }
+
+// Last returns the last lines that the program has written, n at most.
+func (p *Process) Last(n int) []string {
+	lines := p.log.last()
+	return lines[max(0, len(lines)-n):]
+}
