@@ -24,13 +24,23 @@ const (
 // a pipe as its standard input, so that the operator ends when "ctrlkit run" does, even if that is
 // killed.
 func newSuperviseCommand() *cobra.Command {
-	return &cobra.Command{
+	isolated := ""
+	cmd := &cobra.Command{
 		Use:    superviseName + " -- PROGRAM [ARGUMENTS]",
 		Short:  "Run a program until standard input ends",
 		Hidden: true,
 		Args:   cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			signal.Ignore(os.Interrupt) // "ctrlkit run" handles it
+			if isolated != "" {
+				isolation, err := run.ParseIsolation(isolated)
+				if err == nil {
+					err = isolation.Enter(cmd.OutOrStdout())
+				}
+				if err != nil {
+					return err
+				}
+			}
 			code, err := run.Supervise(cmd.InOrStdin(), args, superviseGrace, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			if err != nil {
 				return err
@@ -41,4 +51,6 @@ func newSuperviseCommand() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&isolated, "isolated", "", "reach only this `SOCKET,ADDRESS`")
+	return cmd
 }

@@ -9,9 +9,15 @@ type Process struct{ *operator }
 
 // StartProcess starts a program. supervisor is the beginning of a command line that calls [Supervise]
 // with the arguments after "--", environment is added to that of this process, and line is called for
-// each line that the program writes; it may be nil.
-func StartProcess(supervisor, argv, environment []string, line func(string)) (*Process, error) {
-	o, err := startOperator(supervisor, argv, environment, &logTail{pass: line})
+// each line that the program writes; it may be nil. If isolation is not nil, the program reaches nothing
+// but its address, and some lines begin with [RefusedPrefix].
+func StartProcess(supervisor, argv, environment []string, isolation *Isolation, line func(string)) (*Process, error) {
+	group := ownProcessGroup()
+	if isolation != nil {
+		group = isolatedProcessGroup()
+		supervisor = append(append([]string{}, supervisor...), isolation.Arguments()...)
+	}
+	o, err := startIn(group, supervisor, argv, environment, &logTail{pass: line})
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (w stepWriter) Write(data []byte) (int, error) {
 func (r *runner) connect(ctx context.Context) (err error) {
 	st := r.steps.begin("cluster", "connecting")
 	defer st.quit()
-	config, where, err := loadKubeconfig(r.Kubeconfig)
+	config, where, err := LoadKubeconfig(r.Kubeconfig)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,334 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/ctrlkit/ctrlkit/internal/plan"
+	"github.com/ctrlkit/ctrlkit/internal/run"
+)
+
+// The exit codes of "ctrlkit plan" and "ctrlkit diff", as terraform has them, and one more.
+const (
+	exitChanges    = 2
+	exitIncomplete = 3
+)
+
+// planFlags are the flags of "ctrlkit plan" and "ctrlkit diff".
+type planFlags struct {
+	kubeconfig string
+	from       []string
+	files      []string
+	deletes    []string
+	namespace  string
+	policy     []string
+	env        []string
+	outside    bool
+	all        bool
+	logs       bool
+	quiet      time.Duration
+	timeout    time.Duration
+	output     *choice
+}
+
+const planEnd = `
+The operator runs on a copy of the cluster in memory. The cluster is only read: each kind when the operator first asks for
+it, with the rights of the kubeconfig's user, who needs no more than to get and list. Leases and Events are not copied. The
+operator reaches nothing but the copy: it runs in a network of its own (Linux), unless --outside lets it reach the rest.
+
+OPERATOR is a directory with a Go main package, or a program that takes its cluster from KUBECONFIG, in any language;
+{kubeconfig} in an argument stands for the path of the file. A plan is made in real time: it ends when nothing new has
+happened for --quiet. What the operator does later, on a timer, is not in it.
+
+Other controllers are played: Pods become ready, Jobs complete. Webhooks, quotas and admission policies are not asked;
+the plan names those that the cluster has. What could not be read makes a plan incomplete, and is named.
+
+Exit codes: 0 nothing would change, 2 something would, 3 the plan is incomplete, 1 an error, or --policy is broken.`
+
+func newPlanCommand() *cobra.Command {
+	flags := new(planFlags)
+	cmd := &cobra.Command{
+		Use:   "plan OPERATOR [-f CHANGE] [flags] [-- OPERATOR-ARGUMENTS]",
+		Short: "Show what an operator would do to a cluster, without writing to it",
+		Long: `Plan runs an operator on a copy of a cluster, makes a change there, and shows what the operator creates, changes and
+deletes until it is at rest, which workloads restart, and what it writes again and again. Without a change, it shows what
+this operator would do at its start: run it with a new version before an upgrade.
+` + planEnd,
+		Example: `  ctrlkit plan ./cmd -f change.yaml                   what happens if change.yaml is applied
+  ctrlkit plan ./cmd --delete database/shop -n prod   what happens if it is deleted
+  ctrlkit plan ./new/cmd                              what this version does at its start
+  ctrlkit plan ./bin/manager -f a.yaml -- --leader-elect=false
+  ctrlkit plan python3 -f a.yaml -- operator.py --kubeconfig {kubeconfig}
+  ctrlkit plan ./cmd --from cluster.yaml -f a.yaml    no cluster is read
+  ctrlkit plan ./cmd -f a.yaml -o markdown            for a pull request
+  ctrlkit plan ./cmd -f a.yaml --policy no-restart --policy no-delete=PersistentVolumeClaim`,
+		Args: packageArgument,
+		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[:1], args[1:]) },
+	}
+	flags.declare(cmd)
+	return cmd
+}
+
+func newDiffCommand() *cobra.Command {
+	flags := new(planFlags)
+	cmd := &cobra.Command{
+		Use:   "diff OLD NEW [flags] [-- OPERATOR-ARGUMENTS]",
+		Short: "Show what a new version of an operator would do at its start that the old one does not",
+		Long: `Diff brings a copy of a cluster, or samples, to rest with the old version of an operator, starts it again to learn what
+every start does, and then starts the new one: what is left is what the upgrade does.
+` + planEnd,
+		Example: `  ctrlkit diff ./old/cmd ./cmd                              on a copy of the cluster of KUBECONFIG
+  ctrlkit diff ./old/cmd ./cmd --from config/crd -f config/samples   in CI, without a cluster
+  ctrlkit diff bin/manager-v1 bin/manager-v2 --policy no-restart`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if n := len(args); n < 2 || cmd.ArgsLenAtDash() >= 0 && cmd.ArgsLenAtDash() != 2 || cmd.ArgsLenAtDash() < 0 && n != 2 {
+				return errors.New("expected two operators, OLD and NEW; put the arguments of the operators after --")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[:2], args[2:]) },
+	}
+	flags.declare(cmd)
+	return cmd
+}
+
+func (f *planFlags) declare(cmd *cobra.Command) {
+	set := cmd.Flags()
+	set.StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig `FILE` of the cluster to copy (default $KUBECONFIG)")
+	set.Lookup("kubeconfig").DefValue = ""
+	set.StringArrayVar(&f.from, "from", nil, "`FILE` or directory with the objects and definitions of the cluster, instead of a cluster, repeatable")
+	set.StringArrayVarP(&f.files, "filename", "f", nil, "`FILE` or directory with objects to apply, repeatable")
+	set.StringArrayVar(&f.deletes, "delete", nil, "`KIND/NAME` of an object to delete, repeatable")
+	set.StringVarP(&f.namespace, "namespace", "n", "default", "`NAMESPACE` of objects that have none")
+	set.StringArrayVar(&f.policy, "policy", nil, "fail if the `RULE` is broken: no-restart, no-delete, or no-delete=KIND,KIND; repeatable")
+	set.StringArrayVar(&f.env, "env", nil, "`NAME=VALUE` for the operator's environment, repeatable")
+	set.BoolVar(&f.outside, "outside", false, "let the operator reach what is outside the cluster: what it does there is not undone")
+	set.BoolVar(&f.all, "all", false, "also show what other controllers would do, each object of a group, and each field of a status")
+	set.BoolVar(&f.logs, "logs", false, "show the operator's log")
+	set.DurationVar(&f.quiet, "quiet", 5*time.Second, "the operator is at rest when nothing new has happened for this `DURATION`")
+	set.DurationVar(&f.timeout, "timeout", 2*time.Minute, "what is not at rest after this `DURATION` is incomplete")
+	f.output = outputFlag(cmd, "text", "markdown", "json")
+}
+
+func (f *planFlags) run(cmd *cobra.Command, operators, arguments []string) error {
+	o, err := f.options(cmd)
+	if err != nil {
+		return err
+	}
+	programs := make([]plan.Program, len(operators))
+	for i, name := range operators {
+		if programs[i], err = f.program(cmd, name, arguments, o.Progress); err != nil {
+			return asExit(err, false)
+		}
+	}
+	o.Operator = programs[0]
+	var result *plan.Plan
+	if len(programs) == 1 {
+		result, err = plan.For(cmd.Context(), *o)
+	} else {
+		result, err = plan.Compare(cmd.Context(), *o, programs[1])
+	}
+	if isTerminal(cmd.ErrOrStderr()) {
+		fmt.Fprint(cmd.ErrOrStderr(), "\r\x1b[K")
+	}
+	if err != nil {
+		return err
+	}
+	return f.print(cmd, result)
+}
+
+// print prints a plan, and returns its exit code.
+func (f *planFlags) print(cmd *cobra.Command, result *plan.Plan) error {
+	broken, err := result.Check(f.policy)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if f.output.value == "json" {
+		err = writeJSON(out, result)
+	} else {
+		err = result.Write(out, plan.Style{
+			Colors: isTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Markdown: f.output.value == "markdown", All: f.all,
+		})
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("writing the plan: %w", err)
+	case len(broken) > 0:
+		return fmt.Errorf("the policy is broken:\n  %s", strings.Join(broken, "\n  "))
+	case result.Incomplete():
+		return &exitError{code: exitIncomplete}
+	case !result.Nothing():
+		return &exitError{code: exitChanges}
+	}
+	return nil
+}
+
+// options returns what the flags say.
+func (f *planFlags) options(cmd *cobra.Command) (*plan.Options, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding this program: %w", err)
+	}
+	if _, err := (&plan.Plan{}).Check(f.policy); err != nil {
+		return nil, err
+	}
+	o := &plan.Options{
+		Namespace: f.namespace, Supervisor: []string{self, superviseName}, Quiet: f.quiet, Timeout: f.timeout, Outside: f.outside,
+		Progress: progressOf(cmd.ErrOrStderr()),
+	}
+	if f.logs {
+		o.Log = func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), line) }
+	}
+	if o.Change, err = readManifests(f.files); err != nil {
+		return nil, err
+	}
+	return o, f.source(cmd.Context(), o)
+}
+
+// source sets the cluster that is copied, and what is deleted there.
+func (f *planFlags) source(ctx context.Context, o *plan.Options) error {
+	if len(f.from) > 0 {
+		manifests, err := readManifests(f.from)
+		if err != nil {
+			return err
+		}
+		file, err := plan.NewFile(manifests)
+		if err != nil {
+			return err
+		}
+		o.Source = file
+		for _, text := range f.deletes {
+			kind, name, ok := strings.Cut(text, "/")
+			resource, found := file.ResourceNamed(kind)
+			if !ok || !found {
+				return fmt.Errorf("--delete %s: must be KIND/NAME of an object in the file", text)
+			}
+			o.Delete = append(o.Delete, f.object(resource, name))
+		}
+		return nil
+	}
+	if f.kubeconfig == "" {
+		return errors.New("no cluster is given: set KUBECONFIG, --kubeconfig or --from")
+	}
+	config, _, err := run.LoadKubeconfig(f.kubeconfig)
+	if err != nil {
+		return err
+	}
+	cluster, err := plan.NewCluster(config)
+	if err != nil {
+		return err
+	}
+	o.Source = cluster
+	if len(f.deletes) == 0 || ctx.Err() != nil {
+		return nil
+	}
+	disco, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("asking the cluster for its kinds: %w", err)
+	}
+	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco)), memory.NewMemCacheClient(disco), nil)
+	for _, text := range f.deletes {
+		kind, name, ok := strings.Cut(text, "/")
+		if !ok {
+			return fmt.Errorf("--delete %s: must be KIND/NAME", text)
+		}
+		resource, err := mapper.ResourceFor(schema.ParseGroupResource(strings.ToLower(kind)).WithVersion(""))
+		if err != nil {
+			return fmt.Errorf("--delete %s: %w", text, err)
+		}
+		gvk, err := mapper.KindFor(resource)
+		if err != nil {
+			return fmt.Errorf("--delete %s: %w", text, err)
+		}
+		mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		if err != nil {
+			return fmt.Errorf("--delete %s: %w", text, err)
+		}
+		obj := f.object(mapping.Resource, name)
+		if mapping.Scope.Name() == "root" {
+			obj.Namespace = ""
+		}
+		o.Delete = append(o.Delete, obj)
+	}
+	return nil
+}
+
+func (f *planFlags) object(resource schema.GroupVersionResource, name string) plan.Object {
+	return plan.Object{Resource: resource, Namespace: f.namespace, Name: name}
+}
+
+// readManifests reads all objects of files and directories.
+func readManifests(paths []string) ([]run.Manifest, error) {
+	var manifests []run.Manifest
+	for _, path := range paths {
+		files, err := run.ManifestFiles(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			read, err := run.ReadManifests(file)
+			if err != nil {
+				return nil, err
+			}
+			manifests = append(manifests, read...)
+		}
+	}
+	return manifests, nil
+}
+
+// program returns the operator of a name: a Go package that is built, or a program.
+func (f *planFlags) program(cmd *cobra.Command, name string, arguments []string, progress func(string)) (plan.Program, error) {
+	for _, variable := range f.env {
+		if !strings.Contains(variable, "=") {
+			return plan.Program{}, fmt.Errorf("--env %s: must be NAME=VALUE", variable)
+		}
+	}
+	p := plan.Program{Environment: f.env}
+	info, err := os.Stat(name)
+	if path, errOfPath := exec.LookPath(name); errOfPath == nil && (err != nil || !info.IsDir()) {
+		p.Argv = append([]string{path}, arguments...)
+		return p, nil
+	}
+	project, err := run.FindProject(cmd.Context(), name)
+	if err != nil {
+		return p, err
+	}
+	path, err := project.Build(cmd.Context(), func(pkg string) { progress("building " + name + ": " + pkg) }, cmd.ErrOrStderr())
+	if err != nil {
+		return p, err
+	}
+	p.Argv = append([]string{path}, slices.Clone(arguments)...)
+	return p, nil
+}
+
+// progressOf returns a function that shows what is being done: redrawn in place in a terminal, and a line
+// at most every ten seconds in a pipe.
+func progressOf(w io.Writer) func(string) {
+	terminal, last := isTerminal(w), time.Now()
+	return func(text string) {
+		switch {
+		case terminal:
+			fmt.Fprintf(w, "\r\x1b[K%.100s", text)
+		case time.Since(last) >= 10*time.Second:
+			last = time.Now()
+			fmt.Fprintln(w, text)
+		}
+	}
+}

@@ -1,0 +1,299 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan finds out what an operator would do to a cluster: it runs the operator on a copy of the
+// cluster, in memory, makes a change there, and compares.
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/sim/memory"
+)
+
+// Source is the cluster that a plan is made for.
+type Source interface {
+	memory.Source
+
+	// Refused returns what could not be read, with the reasons.
+	Refused() []string
+
+	// Lists returns how many requests were made, and how many objects were copied.
+	Lists() (requests, objects int)
+}
+
+// Program is an operator as a process.
+type Program struct {
+	Argv        []string // "{kubeconfig}" in it stands for the path of the copy's kubeconfig file
+	Environment []string
+}
+
+// Options say what to plan.
+type Options struct {
+	Source     Source
+	Operator   Program
+	Change     []run.Manifest // to apply; may be empty
+	Delete     []Object       // to delete; may be empty
+	Namespace  string         // of objects that have none
+	Supervisor []string
+	Quiet      time.Duration // for how long nothing new must happen until the operator is at rest
+	Timeout    time.Duration // of each phase
+	Outside    bool          // let the operator reach what is outside the cluster
+	Progress   func(string)
+	Log        func(string) // lines of the operator; may be nil
+}
+
+// Object names an object in the cluster.
+type Object struct {
+	Resource        schema.GroupVersionResource
+	Namespace, Name string
+}
+
+// ErrEnded is returned if an operator ended by itself.
+var ErrEnded = errors.New("the operator ended")
+
+// planner is one copy of the cluster, and what happens to it.
+type planner struct {
+	Options
+	cluster  *memory.Cluster
+	recorder *recorder
+	dir      string
+	unknown  []string
+
+	mu      sync.Mutex // guards outside
+	outside []string
+}
+
+// For returns the plan of an operator.
+func For(ctx context.Context, o Options) (_ *Plan, err error) {
+	p, err := newPlanner(o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	stop, ended, err := p.start(o.Operator)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	result := &Plan{}
+	if err := p.rest(ctx, ended, "before the change"); err != nil {
+		return nil, err
+	}
+	result.AtStart = p.phase()
+	if len(o.Change)+len(o.Delete) > 0 {
+		if err := p.change(); err != nil {
+			return nil, err
+		}
+		if err := p.rest(ctx, ended, "after the change"); err != nil {
+			return nil, err
+		}
+		result.Changes = p.phase()
+	}
+	p.finish(ctx, result)
+	return result, nil
+}
+
+// Compare returns what a new version of an operator would do at its start that the old one does not do:
+// the cluster is brought to rest by the old one, which is then started again to learn what any start
+// does, and then the new one.
+func Compare(ctx context.Context, o Options, next Program) (_ *Plan, err error) {
+	p, err := newPlanner(o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	if err := p.change(); err != nil {
+		return nil, err
+	}
+	var phases [][]Change
+	for i, program := range []Program{o.Operator, o.Operator, next} {
+		if err := p.lifetime(ctx, program, []string{"of the old version", "of the old version, started again", "of the new version"}[i]); err != nil {
+			return nil, err
+		}
+		phases = append(phases, p.phase())
+	}
+	result := &Plan{Changes: without(phases[2], phases[1])}
+	p.finish(ctx, result)
+	return result, nil
+}
+
+// lifetime runs a program until it is at rest.
+func (p *planner) lifetime(ctx context.Context, program Program, what string) error {
+	stop, ended, err := p.start(program)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return p.rest(ctx, ended, what)
+}
+
+// without returns the changes without the fields that others change, too, and without objects of which
+// nothing else is left.
+func without(changes, usual []Change) []Change {
+	known := map[string][]Field{}
+	acts := map[string]Action{}
+	for _, c := range usual {
+		known[c.String()], acts[c.String()] = c.Fields, c.Action
+	}
+	var out []Change
+	for _, c := range changes {
+		if c.Action == Update {
+			c.Fields = slices.DeleteFunc(c.Fields, func(f Field) bool {
+				return slices.ContainsFunc(known[c.String()], func(k Field) bool { return k.Path == f.Path })
+			})
+			c.Restart = restarts(c)
+			if len(c.Fields) == 0 {
+				continue
+			}
+		} else if acts[c.String()] == c.Action {
+			continue
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func newPlanner(o Options) (_ *planner, err error) {
+	p := &planner{Options: o, recorder: newRecorder()}
+	if !o.Outside {
+		if err := run.CanIsolate(); err != nil {
+			return nil, fmt.Errorf("the operator can't be kept from reaching what is outside the cluster: %w; --outside lets it", err)
+		}
+	}
+	if p.cluster, err = memory.Start(memory.Options{Source: o.Source, Changed: p.recorder.changed, Asked: p.recorder.asked}); err != nil {
+		return nil, err
+	}
+	if p.dir, err = os.MkdirTemp("", "ctrlkit-plan-"); err != nil {
+		return nil, errors.Join(err, p.cluster.Stop())
+	}
+	return p, nil
+}
+
+func (p *planner) close() error { return errors.Join(p.cluster.Stop(), os.RemoveAll(p.dir)) }
+
+// start starts a program on the copy.
+func (p *planner) start(program Program) (stop func(), ended *run.Process, err error) {
+	argv := slices.Clone(program.Argv)
+	for i := range argv {
+		argv[i] = strings.ReplaceAll(argv[i], "{kubeconfig}", p.cluster.Kubeconfig())
+	}
+	var isolation *run.Isolation
+	unforward := func() {}
+	if !p.Outside {
+		isolation = &run.Isolation{Socket: filepath.Join(p.dir, "api.sock"), Address: strings.TrimPrefix(p.cluster.Config().Host, "https://")}
+		if unforward, err = isolation.Forward(); err != nil {
+			return nil, nil, err
+		}
+	}
+	environment := append([]string{"KUBECONFIG=" + p.cluster.Kubeconfig(), "KUBERNETES_SERVICE_HOST=", "KUBERNETES_SERVICE_PORT="}, program.Environment...)
+	process, err := run.StartProcess(p.Supervisor, argv, environment, isolation, p.line)
+	if err != nil {
+		unforward()
+		return nil, nil, err
+	}
+	return func() { process.Stop(); unforward() }, process, nil
+}
+
+// line takes a line that the operator has written.
+func (p *planner) line(text string) {
+	host, refused := strings.CutPrefix(text, run.RefusedPrefix)
+	if refused {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.outside = append(p.outside, host)
+		return
+	}
+	if p.Log != nil {
+		p.Log(text)
+	}
+}
+
+// rest waits until nothing new happens. What is not at rest in time is not known.
+func (p *planner) rest(ctx context.Context, operator *run.Process, what string) error {
+	begun := time.Now()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-p.cluster.Done():
+			return p.cluster.Err()
+		case <-operator.Ended():
+			return fmt.Errorf("%w %s: %s\n%s", ErrEnded, what, operator.HowItEnded(), strings.Join(operator.Last(20), "\n"))
+		case <-ticker.C:
+		}
+		idle, watches := p.recorder.idleFor()
+		if idle >= p.Quiet && watches && time.Since(begun) >= p.Quiet {
+			return nil
+		}
+		if time.Since(begun) >= p.Timeout {
+			if !watches {
+				return fmt.Errorf("the operator has not watched anything for %s: does it use the kubeconfig file of KUBECONFIG? \"{kubeconfig}\" in an argument stands for its path\n%s", p.Timeout, strings.Join(operator.Last(20), "\n"))
+			}
+			p.unknown = append(p.unknown, fmt.Sprintf("the end: %s, the operator was not at rest after %s (--timeout)", what, p.Timeout))
+			return nil
+		}
+		p.Progress(fmt.Sprintf("%s: %d requests, %s without a change", what, p.recorder.count(), idle.Truncate(time.Second)))
+	}
+}
+
+func (r *recorder) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.requests
+}
+
+// change makes the change of the plan.
+func (p *planner) change() error {
+	for _, m := range p.Change {
+		if err := apply(p.cluster, m.Object, p.Namespace); err != nil {
+			return fmt.Errorf("applying %s %q of %s to the copy: %w", m.Object.GetKind(), m.Object.GetName(), m.Where(), err)
+		}
+	}
+	for _, o := range p.Delete {
+		if err := remove(p.cluster, o.Resource, o.Namespace, o.Name); err != nil {
+			return fmt.Errorf("deleting %s %q from the copy: %w", o.Resource.Resource, o.Name, err)
+		}
+	}
+	return nil
+}
+
+// phase ends a phase and returns what has changed in it.
+func (p *planner) phase() []Change {
+	byUID := map[string]map[string]any{}
+	for _, o := range p.cluster.Objects() {
+		byUID[string((&unstructured.Unstructured{Object: o.Content}).GetUID())] = o.Content
+	}
+	return changesOf(p.recorder.next(), func(uid string) map[string]any { return byUID[uid] })
+}
+
+// finish adds what is not about objects.
+func (p *planner) finish(ctx context.Context, result *Plan) {
+	for _, refused := range p.Source.Refused() {
+		result.Unknown = append(result.Unknown, "cannot read "+refused)
+	}
+	result.Unknown = append(result.Unknown, p.unknown...)
+	p.mu.Lock()
+	result.Outside = slices.Clone(p.outside)
+	p.mu.Unlock()
+	for _, host := range result.Outside {
+		result.Unknown = append(result.Unknown, "what "+host+" would have answered: the operator was refused to reach it (--outside)")
+	}
+	result.Assumptions = p.assumptions(ctx, result)
+	result.Requests, result.Copied = p.Source.Lists()
+	slices.Sort(result.Unknown)
+}

@@ -1,0 +1,199 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+)
+
+// userActor is the actor of the change that a plan is made for.
+const userActor = "user"
+
+// key names an object in any version of its kind.
+type key struct {
+	resource        schema.GroupResource
+	namespace, name string
+}
+
+// history is what happened to one object in a phase.
+type history struct {
+	key
+	order      int // of its first change in the phase
+	first      map[string]any
+	last       map[string]any
+	recreated  bool
+	byOperator int // changes
+	byUser     int
+	byOthers   int                        // changes by players, the garbage collector and the like
+	seen       map[[sha256.Size]byte]bool // the states it was in, without times
+	repeats    int                        // changes by the operator to a state that it was in before
+}
+
+// A recorder records the changes of a cluster, by phase.
+type recorder struct {
+	mu       sync.Mutex // guards what follows
+	phase    map[key]*history
+	progress time.Time // of the last change to a state that is new
+	requests int       // of the operator, without watches
+	watches  int       // of the operator
+	events   int       // Events that it has written
+}
+
+func newRecorder() *recorder { return &recorder{phase: map[key]*history{}, progress: time.Now()} }
+
+// next ends a phase, and returns what happened in it.
+func (r *recorder) next() map[key]*history {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ended := r.phase
+	r.phase, r.progress = map[key]*history{}, time.Now()
+	return ended
+}
+
+func (r *recorder) asked(request *apiserver.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if request.Verb == "watch" {
+		r.watches++
+	} else if request.Verb != "" {
+		r.requests++
+	}
+}
+
+// idleFor returns for how long nothing new has happened, and whether the operator watches anything.
+func (r *recorder) idleFor() (time.Duration, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Since(r.progress), r.watches > 0
+}
+
+func (r *recorder) changed(c apiserver.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	resource := c.Resource.GroupResource()
+	switch {
+	case resource.Group == "coordination.k8s.io":
+		return
+	case resource.Resource == "events":
+		r.events++
+		return
+	}
+	k := key{resource, c.Namespace, c.Name}
+	h := r.phase[k]
+	if h == nil {
+		h = &history{key: k, order: len(r.phase), first: c.Old, seen: map[[sha256.Size]byte]bool{stateOf(c.Old): true}}
+		r.phase[k] = h
+	}
+	h.recreated = h.recreated || c.Old == nil && h.first != nil
+	h.last = c.New
+	operator := isOperator(c.Actor)
+	switch {
+	case operator:
+		h.byOperator++
+	case c.Actor == userActor:
+		h.byUser++
+	default:
+		h.byOthers++
+	}
+	state := stateOf(c.New)
+	if h.seen[state] {
+		if operator {
+			h.repeats++
+		}
+		return
+	}
+	h.seen[state], r.progress = true, time.Now()
+}
+
+// isOperator reports whether a change is one of the operator: whatever came from outside this process.
+func isOperator(actor string) bool {
+	return actor != userActor && actor != "server" && !strings.HasSuffix(actor, "-player")
+}
+
+// moment matches times, as objects have them.
+var moment = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
+
+// stateOf returns the hash of an object without its version, its managers, and all times in it.
+func stateOf(content map[string]any) [sha256.Size]byte {
+	data, err := json.Marshal(timeless(essential(content)))
+	if err != nil {
+		panic(err) // it came from JSON
+	}
+	return sha256.Sum256(data)
+}
+
+// timeless returns a value with all times in it replaced.
+func timeless(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, child := range v {
+			out[name] = timeless(child)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, child := range v {
+			out[i] = timeless(child)
+		}
+		return out
+	case string:
+		if moment.MatchString(v) {
+			return "(time)"
+		}
+	}
+	return value
+}
+
+// essential returns an object without what the API server keeps itself, and what kubectl keeps of it.
+func essential(content map[string]any) map[string]any {
+	if content == nil {
+		return nil
+	}
+	out := map[string]any{}
+	for name, value := range content {
+		switch name {
+		case "apiVersion", "kind":
+		case "metadata":
+			if m, ok := value.(map[string]any); ok {
+				out[name] = essentialMetadata(m)
+			}
+		default:
+			out[name] = value
+		}
+	}
+	return out
+}
+
+func essentialMetadata(metadata map[string]any) map[string]any {
+	out := map[string]any{}
+	for name, value := range metadata {
+		switch name {
+		case "managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink":
+		case "annotations":
+			kept := map[string]any{}
+			annotations, _ := value.(map[string]any)
+			for a, text := range annotations {
+				if a != lastApplied {
+					kept[a] = text
+				}
+			}
+			if len(kept) > 0 {
+				out[name] = kept
+			}
+		default:
+			out[name] = value
+		}
+	}
+	return out
+}

@@ -1,0 +1,255 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// A Style says how a plan is written.
+type Style struct {
+	Colors   bool
+	Markdown bool
+	All      bool // also what other controllers do, each object of a group, and each field of a status
+}
+
+// alike is from how many objects on changes that are alike are written once.
+const alike = 4
+
+// longest is how many bytes of a value are written.
+const longest = 60
+
+var symbols = map[Action]struct{ sign, color string }{
+	Create: {"+", "32"}, Update: {"~", "33"}, Delete: {"-", "31"}, Replace: {"-/+", "31"}, Pending: {"-", "31"},
+}
+
+// Write writes a plan for people.
+func (p *Plan) Write(out io.Writer, s Style) error {
+	w := &writer{Style: s}
+	changes := append(append([]Change{}, p.AtStart...), p.Changes...)
+	if s.Markdown {
+		w.line("### %s", p.Summary())
+		w.line("")
+		w.line("```diff")
+	}
+	if len(p.AtStart) > 0 {
+		w.line("The operator, at its start:")
+		w.changes(p.AtStart)
+	}
+	if len(p.Changes) > 0 {
+		w.line("Because of the change:")
+		w.changes(p.Changes)
+	}
+	if s.Markdown {
+		w.line("```")
+		w.line("")
+	}
+	w.list("Written again and again", repeated(changes))
+	w.list("Not known", p.Unknown)
+	w.list("Assumed", p.Assumptions)
+	if !s.Markdown {
+		w.line("%s", p.Summary())
+	}
+	_, err := io.WriteString(out, w.text.String())
+	return err
+}
+
+// Summary says in a line what happens.
+func (p *Plan) Summary() string {
+	n := Count(append(append([]Change{}, p.AtStart...), p.Changes...))
+	text := fmt.Sprintf("Plan: %d to create, %d to change, %d to delete", n.Create, n.Update, n.Delete)
+	if n.Create+n.Update+n.Delete == 0 {
+		text = "Plan: nothing to do"
+		if p.Incomplete() {
+			text = "Plan: nothing that is known"
+		}
+	}
+	if n.Restart > 0 {
+		text += fmt.Sprintf("; %s restart", count(n.Restart, "workload"))
+	}
+	if n.Assumed > 0 {
+		text += fmt.Sprintf("; %s by other controllers, assumed", count(n.Assumed, "change"))
+	}
+	return text + fmt.Sprintf(". %s copied with %s.", count(p.Copied, "object"), count(p.Requests, "list request"))
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func repeated(changes []Change) []string {
+	var out []string
+	for _, c := range changes {
+		if c.Repeats > 0 {
+			out = append(out, fmt.Sprintf("%s: %d times to a state that it was in before", c, c.Repeats))
+		}
+	}
+	return out
+}
+
+type writer struct {
+	Style
+	text strings.Builder
+}
+
+func (w *writer) line(format string, args ...any) { fmt.Fprintf(&w.text, format+"\n", args...) }
+
+func (w *writer) list(title string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	w.line("%s:", title)
+	for _, text := range lines {
+		w.line("  - %s", text)
+	}
+	w.line("")
+}
+
+// changes writes changes by owner, in the order in which each owner is first affected.
+func (w *writer) changes(changes []Change) {
+	groups := map[string][]Change{}
+	var order []string
+	assumed := map[string]int{}
+	var kinds []string
+	for _, c := range changes {
+		if c.By == Others && !w.All && c.Action != Delete && c.Action != Pending && c.Action != Replace {
+			if assumed[c.Kind] == 0 {
+				kinds = append(kinds, c.Kind)
+			}
+			assumed[c.Kind]++
+			continue
+		}
+		g := c.signature()
+		if groups[g] == nil {
+			order = append(order, g)
+		}
+		groups[g] = append(groups[g], c)
+	}
+	byOwner := map[string][][]Change{}
+	var owners []string
+	for _, g := range order {
+		members := groups[g]
+		if len(members) >= alike && !w.All {
+			owners, byOwner = add(owners, byOwner, "", members)
+			continue
+		}
+		for _, c := range members {
+			owners, byOwner = add(owners, byOwner, c.Owner, []Change{c})
+		}
+	}
+	for _, owner := range owners {
+		if owner != "" {
+			w.line("")
+			w.line("  %s", w.paint("1", strings.Replace(owner, "/", " ", 1)))
+		}
+		for _, members := range byOwner[owner] {
+			w.change(members)
+		}
+	}
+	if len(kinds) > 0 {
+		parts := make([]string, len(kinds))
+		for i, kind := range kinds {
+			parts[i] = count(assumed[kind], kind)
+		}
+		w.line("")
+		w.line("  %s", w.paint("2", "other controllers, assumed: "+strings.Join(parts, ", ")+" (--all)"))
+	}
+	w.line("")
+}
+
+func add(owners []string, byOwner map[string][][]Change, owner string, members []Change) ([]string, map[string][][]Change) {
+	if _, known := byOwner[owner]; !known {
+		owners = append(owners, owner)
+	}
+	byOwner[owner] = append(byOwner[owner], members)
+	return owners, byOwner
+}
+
+// change writes one change, or several that are alike.
+func (w *writer) change(members []Change) {
+	c := members[0]
+	symbol := symbols[c.Action]
+	text := c.String()
+	if len(members) > 1 {
+		text = fmt.Sprintf("%d × %s alike: %s", len(members), c.Kind, names(members))
+	}
+	for _, remark := range remarks(c) {
+		text += "  " + w.paint("2", "# "+remark)
+	}
+	if w.Markdown { // diff colors what begins with + and -
+		w.line("%s %s", symbol.sign, text)
+	} else {
+		w.line("  %s %s", w.paint(symbol.color, fmt.Sprintf("%3s", symbol.sign)), text)
+	}
+	hidden := 0
+	for _, f := range c.Fields {
+		if !w.All && strings.HasPrefix(f.Path, "status.") && !strings.HasSuffix(f.Path, ".status") {
+			hidden++
+			continue
+		}
+		w.line("          %s: %s → %s", f.Path, short(f.From), short(f.To))
+	}
+	if hidden > 0 {
+		w.line("          %s", w.paint("2", count(hidden, "more field")+" of the status (--all)"))
+	}
+}
+
+func remarks(c Change) []string {
+	var out []string
+	if c.Restart {
+		out = append(out, "restarts its Pods")
+	}
+	if c.Action == Pending {
+		out = append(out, "being deleted, held by "+strings.Join(c.Waits, ", "))
+	}
+	switch c.By {
+	case User:
+		out = append(out, "your change")
+	case Others:
+		out = append(out, "assumed")
+	}
+	return out
+}
+
+// names returns some of the names of objects.
+func names(members []Change) string {
+	const most = 3
+	var list []string
+	for _, c := range members[:min(len(members), most)] {
+		list = append(list, strings.TrimPrefix(c.String(), c.Kind+" "))
+	}
+	text := strings.Join(list, ", ")
+	if more := len(members) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func (w *writer) paint(code, text string) string {
+	if !w.Colors || w.Markdown {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// short returns a value on one line, with control characters escaped.
+func short(value any) string {
+	if value == nil {
+		return "(none)"
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	if len(data) > longest {
+		return strings.ToValidUTF8(string(data[:longest]), "") + "…"
+	}
+	return string(data)
+}
