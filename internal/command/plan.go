@@ -94,7 +94,7 @@ func newDiffCommand() *cobra.Command {
 every start does, and then starts the new one: what is left is what the upgrade does.
 ` + planEnd,
 		Example: `  ctrlkit diff ./old/cmd ./cmd                              on a copy of the cluster of KUBECONFIG
-  ctrlkit diff ./old/cmd ./cmd --from config/crd -f config/samples   in CI, without a cluster
+  ctrlkit diff ./old/cmd ./cmd --from config/crd/bases -f config/samples   in CI, without a cluster
   ctrlkit diff bin/manager-v1 bin/manager-v2 --policy no-restart`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := len(args); n < 2 || cmd.ArgsLenAtDash() >= 0 && cmd.ArgsLenAtDash() != 2 || cmd.ArgsLenAtDash() < 0 && n != 2 {
@@ -282,12 +282,16 @@ func readManifests(paths []string) ([]run.Manifest, error) {
 		if err != nil {
 			return nil, err
 		}
+		before := len(manifests)
 		for _, file := range files {
 			read, err := run.ReadManifests(file)
 			if err != nil {
 				return nil, err
 			}
 			manifests = append(manifests, read...)
+		}
+		if len(manifests) == before {
+			return nil, fmt.Errorf("%s has no objects: name a file, or the directory with the files, such as config/crd/bases", path)
 		}
 	}
 	return manifests, nil

@@ -42,8 +42,8 @@ func pathOf(resource schema.GroupVersionResource, namespace, name string) string
 	return path
 }
 
-// apply does what "kubectl apply" does with an object.
-func apply(c *memory.Cluster, obj *unstructured.Unstructured, namespace string) error {
+// applyTo does what "kubectl apply" does with an object.
+func applyTo(c *memory.Cluster, obj *unstructured.Unstructured, namespace string) error {
 	resource, namespaced, err := c.ResourceFor(obj.GroupVersionKind())
 	if err != nil {
 		return err

@@ -260,7 +260,7 @@ func (r *recorder) count() int {
 // change makes the change of the plan.
 func (p *planner) change() error {
 	for _, m := range p.Change {
-		if err := apply(p.cluster, m.Object, p.Namespace); err != nil {
+		if err := applyTo(p.cluster, m.Object, p.Namespace); err != nil {
 			return fmt.Errorf("applying %s %q of %s to the copy: %w", m.Object.GetKind(), m.Object.GetName(), m.Where(), err)
 		}
 	}
@@ -278,7 +278,13 @@ func (p *planner) phase() []Change {
 	for _, o := range p.cluster.Objects() {
 		byUID[string((&unstructured.Unstructured{Object: o.Content}).GetUID())] = o.Content
 	}
-	return changesOf(p.recorder.next(), func(uid string) map[string]any { return byUID[uid] })
+	ended := p.recorder.next()
+	for _, h := range ended {
+		if h.last == nil && h.first != nil {
+			byUID[uidOf(h.first)] = h.first
+		}
+	}
+	return changesOf(ended, func(uid string) map[string]any { return byUID[uid] })
 }
 
 // finish adds what is not about objects.

@@ -13,11 +13,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	apply "github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
-// userActor is the actor of the change that a plan is made for.
-const userActor = "user"
+// userActor is the actor of the change that a plan is made for, and serverActor that of the API server's
+// own controllers.
+const (
+	userActor   = "user"
+	serverActor = "server"
+)
 
 // key names an object in any version of its kind.
 type key struct {
@@ -34,7 +39,7 @@ type history struct {
 	recreated  bool
 	byOperator int // changes
 	byUser     int
-	byOthers   int                        // changes by players, the garbage collector and the like
+	byServer   int                        // changes by the API server's own controllers, such as the garbage collector
 	seen       map[[sha256.Size]byte]bool // the states it was in, without times
 	repeats    int                        // changes by the operator to a state that it was in before
 }
@@ -102,8 +107,8 @@ func (r *recorder) changed(c apiserver.Change) {
 		h.byOperator++
 	case c.Actor == userActor:
 		h.byUser++
-	default:
-		h.byOthers++
+	case c.Actor == serverActor:
+		h.byServer++
 	}
 	state := stateOf(c.New)
 	if h.seen[state] {
@@ -117,7 +122,7 @@ func (r *recorder) changed(c apiserver.Change) {
 
 // isOperator reports whether a change is one of the operator: whatever came from outside this process.
 func isOperator(actor string) bool {
-	return actor != userActor && actor != "server" && !strings.HasSuffix(actor, "-player")
+	return actor != userActor && actor != serverActor && !strings.HasSuffix(actor, "-player")
 }
 
 // moment matches times, as objects have them.
@@ -155,7 +160,8 @@ func timeless(value any) any {
 	return value
 }
 
-// essential returns an object without what the API server keeps itself, and what kubectl keeps of it.
+// essential returns an object without what the API server keeps itself, and what kubectl and
+// apply.Children keep of it.
 func essential(content map[string]any) map[string]any {
 	if content == nil {
 		return nil
@@ -184,7 +190,7 @@ func essentialMetadata(metadata map[string]any) map[string]any {
 			kept := map[string]any{}
 			annotations, _ := value.(map[string]any)
 			for a, text := range annotations {
-				if a != lastApplied {
+				if a != lastApplied && a != apply.HashAnnotation {
 					kept[a] = text
 				}
 			}

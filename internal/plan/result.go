@@ -57,9 +57,10 @@ type By string
 
 // Who changes objects. What others do is assumed: their controllers are played.
 const (
-	Operator By = "operator"
-	User     By = "user"
-	Others   By = "others"
+	Operator  By = "operator"
+	User      By = "user" // the change of the plan, and what the operator does to the same object
+	Collector By = "garbage-collector"
+	Others    By = "others"
 )
 
 // A Change is what happens to one object.
@@ -114,10 +115,12 @@ func (h *history) change() (Change, bool) {
 	obj := &unstructured.Unstructured{Object: content}
 	c := Change{Group: h.resource.Group, Kind: obj.GetKind(), Namespace: h.namespace, Name: h.name, By: Others, Repeats: h.repeats}
 	switch {
-	case h.byOperator > 0:
-		c.By = Operator
 	case h.byUser > 0:
 		c.By = User
+	case h.byOperator > 0:
+		c.By = Operator
+	case h.byServer > 0 && h.last == nil:
+		c.By = Collector
 	}
 	if h.repeats < loops {
 		c.Repeats = 0
@@ -204,7 +207,7 @@ func top(h *history, owners func(uid string) map[string]any) string {
 	return name
 }
 
-// Counts is how many objects are changed, and how.
+// Counts is how many objects are changed, and how, beside those of the user's change.
 type Counts struct{ Create, Update, Delete, Restart, Assumed int }
 
 // Count counts changes.
@@ -212,6 +215,8 @@ func Count(changes []Change) Counts {
 	var n Counts
 	for _, c := range changes {
 		switch {
+		case c.By == User:
+			continue
 		case c.By == Others:
 			n.Assumed++
 			continue

@@ -212,6 +212,8 @@ func remarks(c Change) []string {
 	switch c.By {
 	case User:
 		out = append(out, "your change")
+	case Collector:
+		out = append(out, "its owner is deleted")
 	case Others:
 		out = append(out, "assumed")
 	}
@@ -244,12 +246,15 @@ func short(value any) string {
 	if value == nil {
 		return "(none)"
 	}
-	data, err := json.Marshal(value)
-	if err != nil {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
 		return fmt.Sprint(value)
 	}
+	data := strings.TrimSpace(text.String())
 	if len(data) > longest {
-		return strings.ToValidUTF8(string(data[:longest]), "") + "…"
+		return strings.ToValidUTF8(data[:longest], "") + "…"
 	}
-	return string(data)
+	return data
 }
