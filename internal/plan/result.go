@@ -263,11 +263,13 @@ func (p *Plan) Check(policy []string) ([]string, error) {
 	return broken, nil
 }
 
-// signature is equal for changes that are alike but for the names of their objects.
+// signature is equal for changes that are alike but for the names of their objects and their statuses.
 func (c Change) signature() string {
-	fields := make([]Field, len(c.Fields))
-	for i, f := range c.Fields {
-		fields[i] = Field{Path: f.Path, From: nameless(f.From, c.Name), To: nameless(f.To, c.Name)}
+	var fields []Field
+	for _, f := range c.Fields {
+		if !strings.HasPrefix(f.Path, "status.") {
+			fields = append(fields, Field{Path: f.Path, From: nameless(f.From, c.Name), To: nameless(f.To, c.Name)})
+		}
 	}
 	data, err := json.Marshal([]any{c.Action, c.By, c.Group, c.Kind, fields, c.Restart, c.Waits, c.Repeats > 0})
 	if err != nil {
