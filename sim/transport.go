@@ -90,7 +90,9 @@ func orderKey(r *apiserver.Request) string {
 	return r.Method + " " + r.Path + "?" + query.Encode() + " " + string(r.Body)
 }
 
-// watchBody is the body of the answer to a watch. The driver pushes what comes, the client reads.
+// watchBody is the body of the answer to a watch. The driver pushes what comes, the client reads. It
+// ends with io.EOF, whatever the reason: client-go makes an event of any other error, and informers
+// that keep only the metadata of objects then wait for a reader of it, for ever.
 type watchBody struct {
 	ctx context.Context
 
@@ -145,7 +147,7 @@ func (b *watchBody) Read(p []byte) (int, error) {
 		select {
 		case <-b.more:
 		case <-b.ctx.Done():
-			return 0, b.ctx.Err()
+			return 0, io.EOF
 		}
 	}
 }
