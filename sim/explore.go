@@ -21,7 +21,7 @@ func (r *reference) plans(s *settings) []fault.Plan {
 	}
 	singles := slices.DeleteFunc(r.singles(), func(f fault.Fault) bool {
 		_, skipped := s.skipped[f.Kind]
-		return skipped
+		return skipped || f.Kind == fault.RestartInPast && !s.stale
 	})
 	for _, f := range singles {
 		list = append(list, fault.Plan{Faults: []fault.Fault{f}})
