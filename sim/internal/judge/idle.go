@@ -61,11 +61,14 @@ func (o *silentWhenIdle) OnEvent(l *ledger, r *apiserver.Request, v violate) {
 	}
 }
 
+// suffixOfEvent matches the end of the name of an Event, which is the time.
+var suffixOfEvent = regexp.MustCompile(`\.[0-9a-f]{14,16}$`)
+
 // describeEvent says what a Kubernetes Event says. Its name, which client-go makes up, says nothing.
 func describeEvent(r *apiserver.Request) string {
 	event := struct{ Reason, Message, Note string }{}
 	if err := json.Unmarshal(r.Body, &event); err != nil || event.Reason == "" {
-		return cluster.Describe(r)
+		return strings.TrimSuffix(cluster.Describe(r), suffixOfEvent.FindString(cluster.Describe(r)))
 	}
 	return fmt.Sprintf("%s: %s", event.Reason, cmp.Or(event.Message, event.Note))
 }
