@@ -6,11 +6,13 @@ package sim
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -131,6 +133,13 @@ func (b *watchBody) signal() {
 	}
 }
 
+// endOfProcess returns io.EOF when the client has noticed that its context has ended. If it noticed both
+// at once, chance would decide which of the two ends its watch, and how many random numbers it draws.
+func endOfProcess() error {
+	time.Sleep(time.Millisecond) // virtual time
+	return io.EOF
+}
+
 func (b *watchBody) Read(p []byte) (int, error) {
 	for {
 		b.mu.Lock()
@@ -141,13 +150,16 @@ func (b *watchBody) Read(p []byte) (int, error) {
 		if n > 0 {
 			return n, nil
 		}
+		if errors.Is(ended, inject.ErrCrashed) {
+			return 0, endOfProcess()
+		}
 		if ended != nil {
 			return 0, ended
 		}
 		select {
 		case <-b.more:
 		case <-b.ctx.Done():
-			return 0, io.EOF
+			return 0, endOfProcess()
 		}
 	}
 }

@@ -260,13 +260,13 @@ func goneEvent() apiserver.Event {
 func (ws *watches) endOf(p *Process) {
 	for _, w := range ws.open {
 		if w.process == p {
-			w.body.end(io.EOF)
+			w.body.end(inject.ErrCrashed)
 		}
 	}
 }
 
 func (ws *watches) endAll() {
 	for _, w := range ws.open {
-		w.body.end(io.EOF)
+		w.body.end(inject.ErrCrashed)
 	}
 }
