@@ -41,6 +41,10 @@ type result struct {
 
 // runPlan runs a workload once, in a bubble of its own.
 func runPlan(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan fault.Plan, ref *reference, without oracleSet) (result *result, err error) {
+	prepareNetwork()
+	if workload.rules.Network == "" {
+		defer watchNetwork()()
+	}
 	before := runtime.NumGoroutine() // what there is outside of the bubble is no leak
 	defer func() {
 		// Goroutines that nothing can wake end the bubble with a panic: they have been reported
@@ -58,6 +62,9 @@ func runPlan(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomRes
 		}
 		// A plan has to show the same each time, so nothing may be random but by its seed. That
 		// begins here: the first run of a process makes what later ones share, and draws numbers.
+		if workload.rules.Network == "" {
+			defer guardNetwork(r.networkRefused)()
+		}
 		seedGlobals(t, plan.Seed)
 		seedCrypto(t, plan.Seed)
 		result = r.drive(before, (&World{run: r}).play)

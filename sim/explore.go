@@ -21,7 +21,7 @@ func (r *reference) plans(s *settings) []fault.Plan {
 	}
 	singles := slices.DeleteFunc(r.singles(), func(f fault.Fault) bool {
 		_, skipped := s.skipped[f.Kind]
-		return skipped
+		return skipped || f.Kind == fault.RestartInPast && !s.stale
 	})
 	for _, f := range singles {
 		list = append(list, fault.Plan{Faults: []fault.Fault{f}})
@@ -82,7 +82,7 @@ func (e *explorer) run(plans []fault.Plan) ([]outcome, error) {
 }
 
 // work runs plans of a batch in one worker after the other, until there are no more. A worker that
-// a plan has ended, or left goroutines in, runs no other plan.
+// a plan has ended, or that says so, runs no other plan.
 func (e *explorer) work(b *batch) {
 	var w *worker
 	defer func() {
@@ -104,7 +104,7 @@ func (e *explorer) work(b *batch) {
 			w = started
 		}
 		o, alive := w.run(b.plans[i].String(), e.stop.patience())
-		if !alive || violates(o, oracle.NoGoroutineLeft) {
+		if !alive || o.Last {
 			w.stop()
 			w = nil
 		}

@@ -65,6 +65,17 @@ func TestPlans(t *testing.T) {
 	}
 }
 
+// Lists of the past are tried only where a test asks for them: informers that stream have none.
+func TestStaleListsAreOptIn(t *testing.T) {
+	r := &reference{places: []fault.Place{{Point: fault.AtWrite, At: 1, Write: &fault.Write{Verb: "update"}, Watched: []string{"secrets"}}}}
+	stale := func(options ...Option) bool {
+		return slices.ContainsFunc(r.plans(newSettings(options)), func(p fault.Plan) bool { return p.Has(fault.RestartInPast) })
+	}
+	if stale() || !stale(WithStaleLists()) {
+		t.Errorf("lists of the past: %t, and %t with WithStaleLists", stale(), stale(WithStaleLists()))
+	}
+}
+
 // Pairs come after the single faults. A seed chooses them, and each only once; there are no more
 // than there can be.
 func TestPairs(t *testing.T) {

@@ -44,7 +44,7 @@ func init() {
 				}
 				return client.IgnoreAlreadyExists(o.Create(ctx, o.child()))
 			}),
-			want: "configmaps default/x-child is still there, although deployments.apps default/x is gone",
+			want: "configmaps default/x-child is still there, although what the operator has created it for is gone",
 		},
 		oracle.NoLateFinalizer: {
 			twins: addsFinalizer,

@@ -5,17 +5,33 @@ package sim
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
+	"testing"
 
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
 
 // repeat is how a plan is run again.
-type repeat struct{ test, dir string }
+type repeat struct{ test, dir, workload string }
 
 func (r *repeat) line(plan fault.Plan) string {
-	return fmt.Sprintf("go test %s -run '^%s$' -sim.plan='%s'", r.dir, strings.ReplaceAll(r.test, "/", "$/^"), plan)
+	line := fmt.Sprintf("go test %s -run '^%s$'", r.dir, strings.ReplaceAll(r.test, "/", "$/^"))
+	if r.workload != "" {
+		line += " -sim.workload=" + quoted(r.workload)
+	}
+	return line + " -sim.plan=" + quoted(plan.String())
+}
+
+// quoted returns a text as a word of a shell.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// remark says what is being done, where a person waits for it.
+func remark(t testing.TB, text string) {
+	if testing.Verbose() {
+		fmt.Fprintf(os.Stderr, "%s: %s\n", t.Name(), text)
+	}
 }
 
 // packageOf returns the import path of a caller.

@@ -135,8 +135,12 @@ func (r *Report) run(t *testing.T, plans []fault.Plan) []outcome {
 	}
 	r.simulation.Stopped = stop.stopped()
 	if slices.ContainsFunc(outcomes, func(o outcome) bool { return o.Plan == "" }) {
-		if r.simulation.Stopped == "" {
+		switch {
+		case r.simulation.Stopped != "":
+		case len(r.settings.until) > 0 && slices.ContainsFunc(outcomes, func(o outcome) bool { return violates(o, r.settings.until...) }):
 			r.simulation.Stopped = report.Enough
+		default:
+			r.simulation.Stopped = report.Slow
 		}
 	} else {
 		r.simulation.Stopped = ""
@@ -266,6 +270,10 @@ func (r *Report) print(t testing.TB) {
 		text += "\n  no fault was tried: the run without faults has to pass first"
 	}
 	elapsed := time.Duration(s.Seconds * float64(time.Second)).Round(time.Millisecond)
+	if flags := profileOf(); flags != nil {
+		profile, _, _ := strings.Cut(strings.TrimPrefix(flags[0], "-test.cpuprofile="), ".worker-")
+		text += fmt.Sprintf("\n  each worker has a profile: go tool pprof %[1]s %[1]s.worker-*", profile)
+	}
 	t.Logf("%s; %s", text, elapsed)
 	reportProgress(message{Test: t.Name(), Done: s.Plans.Run, Total: s.Plans.Total, Bad: len(s.Worst()), Summary: text, Elapsed: elapsed})
 }
@@ -285,6 +293,9 @@ func (s *settings) off() []report.Off {
 	for _, kind := range slices.Sorted(maps.Keys(s.rules.Unwatched)) {
 		list = append(list, report.Off{Declared: "reads " + kind + " without a watch", Reason: s.rules.Unwatched[kind]})
 	}
+	if reason := s.rules.Network; reason != "" {
+		list = append(list, report.Off{Declared: "uses the real network", Reason: reason})
+	}
 	return list
 }
 
@@ -295,11 +306,15 @@ func (r *Report) runOne(t *testing.T) {
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
+	remark(t, "running the workload without faults, for the comparison")
 	ref, result, err := findReference(t, r.workload, r.crds, r.settings)
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
-	if ref != nil {
+	if ref == nil {
+		remark(t, "the run without faults does not work, so the plan is not run")
+	} else {
+		remark(t, "running the plan "+plan.String())
 		if result, err = runPlan(t, r.workload, r.crds, plan, ref, r.settings.without); err != nil {
 			t.Fatalf("sim: %v", err)
 		}

@@ -168,7 +168,7 @@ func (r *run) drive(before int, script func()) *result {
 	r.schedule.Run()
 	// The driver has stopped: what waits for it from now on would wait for ever.
 	r.schedule.Close(errAborted)
-	r.watches.endAll(errAborted)
+	r.watches.endAll()
 	<-scripted
 	leaked := r.checkGoroutines(before)
 	r.judge.End(judge.End{Checkpoints: r.checkpoints, Logs: r.trace.Logs()})

@@ -24,6 +24,7 @@ type Option func(*settings)
 type settings struct {
 	pairs   int
 	sample  int
+	stale   bool // plans with stale lists, too
 	seed    uint64
 	until   []oracle.Name
 	without oracleSet
@@ -41,6 +42,11 @@ func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
 // places all over the run, and a fifth of them pairs, if there are pairs. They are the same ones each
 // time, until the operator or the script changes. A shard is of all plans: -sim.shard=1/1 runs all.
 func WithSample(n int) Option { return func(s *settings) { s.sample = n } }
+
+// WithStaleLists adds plans in which the first list of an informer is stale. This is possible only where
+// informers do not stream their first list, which those of client-go do by default since 0.35; many
+// operators that are right with streaming lists are not without them.
+func WithStaleLists() Option { return func(s *settings) { s.stale = true } }
 
 // WithStopOn stops the exploration when one of the oracles is violated, instead of running all
 // plans.
@@ -72,6 +78,13 @@ func ComesAndGoes(conditions ...string) Option {
 // oracle no-orphans does not demand that they go. The reason is printed with the result.
 func Keeps(kind, reason string) Option { return func(s *settings) { s.rules.Keeps[kind] = reason } }
 
+// WithNetwork lets the operator use the real network in its runs, for a server that the test has started.
+// Otherwise the run ends with the line of code that uses it: virtual time stands still while a goroutine
+// waits for the network, and faults do not strike there. The reason is printed with the result.
+func WithNetwork(reason string) Option {
+	return func(s *settings) { s.rules.Network = cmp.Or(reason, "no reason given") }
+}
+
 // Unwatched declares a kind ("nodes", "jobs.batch") that the operator reads by design although
 // nothing watches it and no time is requested, because a change need not be noticed at once: the
 // oracle no-lost-wake-up does not demand it. The reason is printed with the result.
@@ -82,6 +95,7 @@ func Unwatched(kind, reason string) Option {
 }
 
 var (
+	workFlag  = flag.String("sim.workload", "", "run only the workload of this `name`, of a test that has several")
 	planFlag  = flag.String("sim.plan", "", "run only this `plan` of a simulation, and print what happened")
 	shardFlag = flag.String("sim.shard", "", "run only a part of the plans: the `i/n`-th, such as 2/4")
 	jsonFlag  = flag.String("sim.json", "", "write what the simulations have found to this `file`, as JSON, or into this directory")
@@ -120,13 +134,18 @@ func Run(t *testing.T, workload Workload, options ...Option) {
 
 // Explore does what [Run] does, and returns what it finds instead of failing the test: for tests of
 // the tests. It returns nil in the copies of the test binary that run the plans; the test has to
-// return then.
+// return then. With -sim.plan it does what Run does, and returns nil too.
 func Explore(t *testing.T, workload Workload, options ...Option) *Report {
 	t.Helper()
 	report := prepare(t, workload, options, packageOf(2))
-	if report != nil {
-		report.explore(t)
+	switch {
+	case report == nil:
+		return nil
+	case *planFlag != "":
+		report.runOne(t)
+		return nil
 	}
+	report.explore(t)
 	return report
 }
 
@@ -135,6 +154,9 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 	t.Helper()
 	s := newSettings(options)
 	simulation := nextSimulation(t)
+	if *workFlag != "" && workload.Name != *workFlag {
+		return nil
+	}
 	role := os.Getenv(workerVariable)
 	if role != "" && role != strconv.Itoa(simulation) {
 		return nil // another simulation of this test is meant
@@ -151,7 +173,7 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 	}
 	return &Report{
 		simulation: newSimulation(t.Name(), dir, simulation, part, s), shard: part, deadline: t.Deadline,
-		workload: &workload, crds: crds, settings: s, again: &repeat{test: t.Name(), dir: dir},
+		workload: &workload, crds: crds, settings: s, again: &repeat{test: t.Name(), dir: dir, workload: workload.Name},
 		explorer: &explorer{test: t.Name(), simulation: simulation, progress: newProgress(t), until: s.until},
 	}
 }

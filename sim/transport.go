@@ -6,11 +6,13 @@ package sim
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -90,7 +92,9 @@ func orderKey(r *apiserver.Request) string {
 	return r.Method + " " + r.Path + "?" + query.Encode() + " " + string(r.Body)
 }
 
-// watchBody is the body of the answer to a watch. The driver pushes what comes, the client reads.
+// watchBody is the body of the answer to a watch. The driver pushes what comes, the client reads. It
+// ends with io.EOF, whatever the reason: client-go makes an event of any other error, and informers
+// that keep only the metadata of objects then wait for a reader of it, for ever.
 type watchBody struct {
 	ctx context.Context
 
@@ -129,6 +133,13 @@ func (b *watchBody) signal() {
 	}
 }
 
+// endOfProcess returns io.EOF when the client has noticed that its context has ended. If it noticed both
+// at once, chance would decide which of the two ends its watch, and how many random numbers it draws.
+func endOfProcess() error {
+	time.Sleep(time.Millisecond) // virtual time
+	return io.EOF
+}
+
 func (b *watchBody) Read(p []byte) (int, error) {
 	for {
 		b.mu.Lock()
@@ -139,13 +150,16 @@ func (b *watchBody) Read(p []byte) (int, error) {
 		if n > 0 {
 			return n, nil
 		}
+		if errors.Is(ended, inject.ErrCrashed) {
+			return 0, endOfProcess()
+		}
 		if ended != nil {
 			return 0, ended
 		}
 		select {
 		case <-b.more:
 		case <-b.ctx.Done():
-			return 0, b.ctx.Err()
+			return 0, endOfProcess()
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestWatchBodyWaits(t *testing.T) {
 			t.Errorf("got %q and %q", a, rest)
 		}
 		cancel()
-		if got := <-read; got != context.Canceled.Error() || !b.gone() {
+		if got := <-read; got != io.EOF.Error() || !b.gone() {
 			t.Errorf("after the context: %q, gone %t", got, b.gone())
 		}
 	})

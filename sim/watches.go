@@ -265,8 +265,8 @@ func (ws *watches) endOf(p *Process) {
 	}
 }
 
-func (ws *watches) endAll(err error) {
+func (ws *watches) endAll() {
 	for _, w := range ws.open {
-		w.body.end(err)
+		w.body.end(inject.ErrCrashed)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -52,6 +53,7 @@ type outcome struct {
 	Trace      string            `json:",omitempty"` // of a plan that has violated something
 	Logs       []string          `json:",omitempty"`
 	Err        string            `json:",omitempty"`
+	Last       bool              `json:",omitempty"` // the worker ends after this plan
 
 	unfinished bool // the exploration was stopped before the plan has ended
 }
@@ -99,10 +101,10 @@ func work(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefin
 		t.Fatalf("the run without faults does not work in a worker: %v", err)
 	}
 	collectLess()
+	leaks := 0
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		o := outcome{Plan: lines.Text()}
-		leaked := false
 		if plan, err := fault.ParsePlan(o.Plan); err != nil {
 			o.Err = err.Error()
 		} else if result, err := runPlan(t, w, crds, plan, ref, s.without); err != nil {
@@ -113,19 +115,26 @@ func work(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefin
 			if len(o.Violations) > 0 {
 				o.Trace, o.Logs = result.trace.String(), lastLines(result.trace.Logs(), 40)
 			}
-			leaked = result.leaked
+			if result.leaked {
+				leaks++
+			}
 		}
+		o.Last = leaks >= mostLeaks
 		if err := encoder.Encode(o); err != nil {
 			t.Fatal(err)
 		}
-		if leaked {
-			os.Exit(1) // goroutines that don't end would continue to use the processor
+		if o.Last {
+			return
 		}
 	}
 	if err := lines.Err(); err != nil {
 		t.Fatalf("reading the plans: %v", err)
 	}
 }
+
+// mostLeaks is how many plans of a worker may leave goroutines. Nothing wakes these any more, but they
+// keep the memory of their run.
+const mostLeaks = 20
 
 // garbage is how much garbage a worker makes, about, before it collects it. More of it does not make
 // plans faster, as new memory costs time, too.
@@ -183,7 +192,7 @@ func startWorker(test string, simulation int) (*worker, error) {
 	pattern := "^" + strings.ReplaceAll(test, "/", "$/^") + "$"
 	// One worker per core runs faster than goroutines on all of them, and a bubble lives for a moment:
 	// collecting its garbage early is wasted work.
-	c := exec.Command(os.Args[0], "-test.run="+pattern, "-test.timeout=0", "-test.count=1")
+	c := exec.Command(os.Args[0], append(profileOf(), "-test.run="+pattern, "-test.timeout=0", "-test.count=1")...)
 	c.Env = append(os.Environ(), workerVariable+"="+strconv.Itoa(simulation), "GOMAXPROCS=1", "GOGC=400",
 		"GORACE=halt_on_error=1 "+os.Getenv("GORACE"))
 	c.ExtraFiles = []*os.File{w}
@@ -197,6 +206,23 @@ func startWorker(test string, simulation int) (*worker, error) {
 		return nil, fmt.Errorf("starting a worker: %w", err)
 	}
 	return &worker{command: c, in: in, out: bufio.NewReaderSize(r, 1<<20), results: r, stderr: output}, nil
+}
+
+// profiles counts the profiles of workers.
+var profiles atomic.Int64
+
+// profileOf returns the flags with which a worker writes a profile of its own, beside that of this
+// process, if there is one: a profile shows one process only.
+func profileOf() []string {
+	profile := flag.Lookup("test.cpuprofile")
+	if profile == nil || profile.Value.String() == "" {
+		return nil
+	}
+	flags := []string{fmt.Sprintf("-test.cpuprofile=%s.worker-%d", profile.Value, profiles.Add(1))}
+	if dir := flag.Lookup("test.outputdir"); dir != nil && dir.Value.String() != "" {
+		flags = append(flags, "-test.outputdir="+dir.Value.String())
+	}
+	return flags
 }
 
 // planTime is how long a plan may take in real time: after that its process is killed, unless other work
@@ -227,8 +253,9 @@ func (w *worker) run(plan string, patience time.Duration) (o outcome, alive bool
 	}
 	timer.Stop()
 	if hung.Load() && err != nil {
+		used := processorTime(w.command.Process.Pid) - before
 		_ = w.command.Wait() //nolint:errcheck // it was killed
-		if patience < planTime {
+		if patience < planTime || keptFromWork(used, time.Since(started)) {
 			return outcome{unfinished: true}, false
 		}
 		return outcome{Plan: plan, Violations: []oracle.Violation{{Oracle: oracle.BecomesIdle, Text: hangText(w.stderr.String())}}}, false
@@ -254,6 +281,12 @@ func moreTime(patience, used, since time.Duration) time.Duration {
 		return 0
 	}
 	return planTime - used + time.Second
+}
+
+// keptFromWork reports whether a plan was ended because other work has kept it from the processor for so
+// long that its time says nothing about the operator.
+func keptFromWork(used, since time.Duration) bool {
+	return since >= 3*planTime && used >= planTime/20 && used < planTime
 }
 
 // processorTime returns how much of the processor a process has used, zero where that is not known.

@@ -198,6 +198,25 @@ func TestSimulationsAreNumberedAnew(t *testing.T) {
 	}
 }
 
+// A plan whose time other work has taken is no finding. One that spins, or waits for nothing, is.
+func TestKeptFromWork(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		used, since time.Duration
+		want        bool
+	}{
+		{"a third of the processor", planTime / 2, 3 * planTime, true},
+		{"it spins", planTime, planTime, false},
+		{"it spins beside other work", planTime, 3 * planTime, false},
+		{"it is blocked", 0, planTime, false},
+		{"it is blocked for long", time.Second, 3 * planTime, false},
+	} {
+		if got := keptFromWork(tt.used, tt.since); got != tt.want {
+			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
+		}
+	}
+}
+
 // A plan that other work keeps from the processor has longer, and one that is stuck has not.
 func TestMoreTime(t *testing.T) {
 	for _, tt := range []struct {

@@ -27,6 +27,8 @@ type Outcome struct {
 
 var (
 	uuids     = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	events    = regexp.MustCompile(`\.[0-9a-f]{14,16}\b`) // as event recorders name Events, by the time
+	durations = regexp.MustCompile(`\b\d+(\.\d+)?(h|m|s|ms|µs|ns)(\d+(\.\d+)?(m|s))*\b`)
 	generated = regexp.MustCompile(`-([bcdfghjklmnpqrstvwxz2456789]{5}|[0-9a-f]{8,10})\b`) // as API servers and controllers generate names
 	digits    = regexp.MustCompile(`\d+`)
 )
@@ -34,6 +36,8 @@ var (
 // normalize replaces what differs between two occurrences of the same mistake.
 func normalize(text string) string {
 	text = uuids.ReplaceAllString(text, "#")
+	text = events.ReplaceAllString(text, ".#")
+	text = durations.ReplaceAllString(text, "#")
 	text = generated.ReplaceAllString(text, "-*")
 	return digits.ReplaceAllString(text, "#")
 }

@@ -272,6 +272,7 @@ const (
 	Interrupted = "interrupted"
 	Enough      = "an oracle was violated on which it stops"
 	Sample      = "sample"
+	Slow        = "other work of the machine kept the rest from the processor"
 )
 
 // number writes a number with commas.

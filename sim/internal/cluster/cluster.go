@@ -47,6 +47,7 @@ type Cluster struct {
 	versions      map[string][]string       // resource versions of changes, by kind
 	prerequisites []string
 	children      map[string]bool // objects that the operator has created
+	changes       int
 }
 
 // New returns the cluster of a server. It calls active at each write.
@@ -58,6 +59,7 @@ func New(server *apiserver.Server, t *trace.Trace, active func()) *Cluster {
 
 // Changed records a change that the server has committed.
 func (c *Cluster) Changed(change apiserver.Change) {
+	c.changes++
 	kind := change.Resource.GroupResource().String()
 	c.versions[kind] = append(c.versions[kind], strconv.FormatUint(change.ResourceVersion, 10))
 	if change.Actor == "user" {
@@ -67,6 +69,9 @@ func (c *Cluster) Changed(change apiserver.Change) {
 		c.children[ObjectName(change.Resource, change.Namespace, change.Name)] = true
 	}
 }
+
+// Changes returns how many changes the server has committed.
+func (c *Cluster) Changes() int { return c.changes }
 
 // noteWritten records what a user has created, and the labels and annotations that users have changed
 // later: a user who creates the object again would write them, too.

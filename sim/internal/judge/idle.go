@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
@@ -60,31 +61,53 @@ func (o *silentWhenIdle) OnEvent(l *ledger, r *apiserver.Request, v violate) {
 	}
 }
 
+// suffixOfEvent matches the end of the name of an Event, which is the time.
+var suffixOfEvent = regexp.MustCompile(`\.[0-9a-f]{14,16}$`)
+
 // describeEvent says what a Kubernetes Event says. Its name, which client-go makes up, says nothing.
 func describeEvent(r *apiserver.Request) string {
 	event := struct{ Reason, Message, Note string }{}
 	if err := json.Unmarshal(r.Body, &event); err != nil || event.Reason == "" {
-		return cluster.Describe(r)
+		return strings.TrimSuffix(cluster.Describe(r), suffixOfEvent.FindString(cluster.Describe(r)))
 	}
 	return fmt.Sprintf("%s: %s", event.Reason, cmp.Or(event.Message, event.Note))
 }
 
 // noNoopWrites demands that a resync and a restart of an idle operator send no write that changes
 // nothing: an update with what is there, or one that the server refuses. It costs a request for
-// each object, and breaks nothing.
+// each object, and breaks nothing. Without a fault it also demands that no poll sends one.
 type noNoopWrites struct {
-	changed bool // by the write that is being done
+	changed bool           // by the write that is being done
+	last    time.Time      // when something has changed as the last
+	polled  map[string]int // how often a write has changed nothing since, long after it
 }
+
+// pollTime is how long after the last change a write comes by the clock, and not because of the change.
+// polledOften is how often it has to come.
+const (
+	pollTime    = 2 * time.Minute
+	polledOften = 2
+)
 
 func (o *noNoopWrites) OnWrite(*ledger, *apiserver.Request, violate) { o.changed = false }
 
 func (o *noNoopWrites) OnChange(_ *ledger, c *change, _ violate) {
 	o.changed = o.changed || c.byOperator
+	o.last, o.polled = time.Now(), map[string]int{}
 }
 
 func (o *noNoopWrites) AfterWrite(l *ledger, r *apiserver.Request, answer *apiserver.Response, v violate) {
 	what := l.isProving()
-	if what == "" || o.changed {
+	if o.changed {
+		return
+	}
+	if what == "" {
+		if l.faultless && answer.Code < 300 && !o.last.IsZero() && time.Since(o.last) >= pollTime {
+			of := cluster.Describe(r)
+			if o.polled[of]++; o.polled[of] == polledOften {
+				v("a poll of the idle operator sends a write that changes nothing: " + of)
+			}
+		}
 		return
 	}
 	text := "that changes nothing"

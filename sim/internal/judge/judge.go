@@ -122,6 +122,7 @@ type Options struct {
 type Rules struct {
 	ComesAndGoes map[string]bool   // types of conditions that are there for a time only
 	Keeps        map[string]string // kinds ("persistentvolumeclaims") that outlive their owners, with the reasons
+	Network      string            // why the operator may use the real network; empty: it may not
 	Unwatched    map[string]string // kinds ("nodes") that are read on purpose although nothing watches them, with the reasons
 }
 

@@ -36,7 +36,7 @@ func TestNoTwinRaisesAnAlarm(t *testing.T) {
 			if !slices.Contains(sampled, w.Name) {
 				rings.Explore(t, "takes minutes for all twins")
 			}
-			sim.Run(t, w, sim.WithPairs(*pairs), sim.WithSample(30))
+			sim.Run(t, w, sim.WithPairs(*pairs), sim.WithSample(30), sim.WithStaleLists())
 		})
 	}
 }
@@ -75,7 +75,7 @@ func TestEveryMutantIsCaught(t *testing.T) {
 			if left {
 				rings.Explore(t, "takes minutes for all mutants")
 			}
-			report := sim.Explore(t, m.Workload(m.Bug), sim.WithStopOn(m.CaughtBy...))
+			report := sim.Explore(t, m.Workload(m.Bug), sim.WithStopOn(m.CaughtBy...), sim.WithStaleLists())
 			if report == nil {
 				return // this is a worker
 			}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -129,6 +130,35 @@ func (m module) sites(pcs []uintptr) []report.Site {
 		return own
 	}
 	return library[:min(len(library), 1)]
+}
+
+// SiteOfText returns the innermost line of the operator's code in the text of a goroutine's stack, as
+// runtime.Stack writes it, and the empty string if there is none.
+func SiteOfText(stack string) string { return theModule().siteOfText(stack) }
+
+func (m module) siteOfText(stack string) string {
+	lines := strings.Split(stack, "\n")
+	for i, line := range lines[:max(0, len(lines)-1)] {
+		place, ok := strings.CutPrefix(lines[i+1], "\t")
+		arguments := strings.LastIndexByte(line, '(')
+		if !ok || arguments < 0 {
+			continue
+		}
+		place, _, _ = strings.Cut(place, " ")
+		file, number, ok := cutLast(place, ':')
+		if n, err := strconv.Atoi(number); ok && err == nil && m.kindOf(line[:arguments], file) == ownCode {
+			return report.Site{File: m.relative(file), Line: n}.String()
+		}
+	}
+	return ""
+}
+
+func cutLast(s string, at byte) (before, after string, ok bool) {
+	i := strings.LastIndexByte(s, at)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+1:], true
 }
 
 // Whose code a frame is.

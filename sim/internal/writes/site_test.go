@@ -127,3 +127,16 @@ func BenchmarkStack(b *testing.B) {
 		Stack(0)
 	}
 }
+
+// The line of the operator is found in the text of a stack, too, and none where it has none.
+func TestSiteOfText(t *testing.T) {
+	m := module{"example.com/op", "/src/op"}
+	text := "goroutine 7 [select, synctest bubble 1]:\nnet.(*Resolver).lookupIPAddr(0xc0, {0x1, 0x2})\n\t/go/src/net/lookup.go:370 +0x1d\n" +
+		"example.com/op/dns.(*Client).Find(...)\n\t/src/op/dns/client.go:12\nexample.com/op.Reconcile(0x0)\n\t/src/op/main.go:7 +0x1\n"
+	if got, want := m.siteOfText(text), "dns/client.go:12"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := m.siteOfText("goroutine 7 [select]:\nnet.Dial(0x1)\n\t/go/src/net/dial.go:1 +0x1\n"); got != "" {
+		t.Errorf("got %q of a stack without the operator", got)
+	}
+}
