@@ -149,7 +149,7 @@ func TestAccessible(t *testing.T) {
 // Whoever has no mouse reaches each view and each part of it with Tab and Enter, in the order in which
 // it is read, and sees where one is.
 func TestKeyboard(t *testing.T) {
-	rings.Test(t, "starts a browser")
+	rings.Explore(t, "presses hundreds of keys in a browser")
 	browser, s, address := startPage(t)
 	run := func(what string, actions ...chromedp.Action) {
 		t.Helper()
