@@ -20,7 +20,7 @@ type conditionStrip struct {
 	Parts []stripPart
 }
 
-// history draws the conditions of an object since the first entry of a journal: what it has recorded of
+// history draws the conditions of an object that have changed since the first entry of a journal: what it has recorded of
 // their changes, and before the first of them what the last transition says.
 func (v *viewing) history(conditions []metav1.Condition, entries []journal.Entry, ofEngine bool) []block {
 	if len(entries) == 0 || len(conditions) == 0 {
@@ -42,10 +42,12 @@ func (v *viewing) history(conditions []metav1.Condition, entries []journal.Entry
 		if n := len(all); n == 0 || all[n-1].Status != c.Status || all[n-1].Reason != c.Reason { // of another writer, or from before the journal
 			all = append(all, c)
 		}
-		strips = append(strips, conditionStrip{explanation.OneLine(c.Type), partsOf(all, from, length, ofEngine)})
+		if parts := partsOf(all, from, length, ofEngine); len(parts) > 1 { // of others the list of conditions says as much
+			strips = append(strips, conditionStrip{explanation.OneLine(c.Type), parts})
+		}
 	}
-	if !slices.ContainsFunc(strips, func(s conditionStrip) bool { return len(s.Parts) > 1 }) {
-		return nil // the list of conditions says as much
+	if len(strips) == 0 {
+		return nil
 	}
 	return []block{render("history", "history", struct {
 		From   time.Time

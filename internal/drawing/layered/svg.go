@@ -43,8 +43,12 @@ func (p *printer) printf(format string, args ...any) { fmt.Fprintf(p.w, format, 
 
 func (p *printer) document(styles string) {
 	width, height := p.point(p.size)
-	p.printf("<svg width=\"%[1]spt\" height=\"%[2]spt\" viewBox=\"0 0 %[1]s %[2]s\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\">\n",
-		number(math.Ceil(width)), number(math.Ceil(height)))
+	unit := "pt"
+	if styles == "" { // the letters are as large as those of the page
+		unit = ""
+	}
+	p.printf("<svg width=\"%[1]s%[3]s\" height=\"%[2]s%[3]s\" viewBox=\"0 0 %[1]s %[2]s\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\">\n",
+		number(math.Ceil(width)), number(math.Ceil(height)), unit)
 	p.printf("<title>%s</title>\n", escape(strings.Join(strings.Fields(drawing.Clean(p.title())), " ")))
 	if styles != "" {
 		p.printf("<style>\n%s</style>\n", styles)

@@ -10,7 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,14 +59,14 @@ func New(objects int) *Stage {
 		s.objects = append(s.objects, object(name, i, 0, now))
 	}
 	for i := range min(objects, 60) {
-		for range 3 {
-			s.reconcile(i)
+		for _, as := range []int{0, 1, i} { // it was ready, has waited, and is as it is now
+			s.reconcile(i, as)
 		}
 	}
 	return s
 }
 
-// states are how objects are, by their number.
+// stateOf is how objects are, by their number.
 func stateOf(i int) (status, reason, message string) {
 	switch i % 12 {
 	case 1, 2:
@@ -119,7 +121,7 @@ func (s *Stage) Change(i int) {
 		h.OnUpdate(before, obj)
 	}
 	s.mu.Unlock()
-	s.reconcile(i)
+	s.reconcile(i, i+version+1)
 }
 
 // Address is the query of the page of the i-th object.
@@ -144,13 +146,19 @@ func (s *Stage) Follow(_ schema.GroupKind, handler func(schema.GroupVersionKind)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := handler(kind)
-	for _, obj := range s.objects {
-		h.OnAdd(obj, true)
-	}
 	s.follows++
 	id := s.follows
-	s.handlers[id] = h
-	return func() { s.mu.Lock(); defer s.mu.Unlock(); delete(s.handlers, id) }, func() bool { return true }, nil
+	var synced atomic.Bool
+	go func(all []*unstructured.Unstructured) { // as an informer does
+		for _, obj := range all {
+			h.OnAdd(obj, true)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.handlers[id] = h
+		synced.Store(true)
+	}(slices.Clone(s.objects))
+	return func() { s.mu.Lock(); defer s.mu.Unlock(); delete(s.handlers, id) }, synced.Load, nil
 }
 
 // Get implements [view.Objects].
@@ -188,16 +196,14 @@ var shape = workflow{Kind: outline.KindSequential, Children: []outline.Node{
 	{Kind: outline.KindIf, Label: "backups wanted", Children: []outline.Node{action("ScheduleBackups")}},
 }}
 
-// reconcile notes a reconcile that ends as the object is.
-func (s *Stage) reconcile(i int) {
+// reconcile notes a reconcile of an object that ends as a number says: see stateOf.
+func (s *Stage) reconcile(i, as int) {
 	s.mu.Lock()
 	s.runs++
 	obj := s.objects[i]
 	run := journal.NewRun(s.observer, types.UID(fmt.Sprint(s.runs)), "database", journal.ObjectOf(kind.GroupKind(), types.NamespacedName{Namespace: "shop", Name: obj.GetName()}))
 	s.mu.Unlock()
-	var version int
-	_, _ = fmt.Sscan(obj.GetResourceVersion(), &version) // of object
-	status, reason, message := stateOf(i + version)
+	status, reason, message := stateOf(as)
 	ctx := context.Background()
 	outcome, result := journal.Outcome{}, journal.ResultDone
 	switch {
@@ -212,18 +218,18 @@ func (s *Stage) reconcile(i int) {
 		}
 	}
 	note(journal.Started{Causes: []journal.Cause{{Kind: journal.CauseOwnChange, Verb: "updated"}}, Finalizer: "shop.example.com/database"},
-		journal.StepBegan{Step: "Base", Phase: journal.PhaseDo}, journal.Called{Step: "Base", What: "observe", Duration: time.Millisecond},
+		journal.StepBegan{Step: "Base", Phase: journal.PhaseDo}, journal.Called{Step: "Base", What: "observe", Duration: time.Microsecond},
 		journal.Changed{Step: "Base", Verb: "update", ID: "pg-" + obj.GetName(), Drift: []string{".size"}, After: journal.Seen{State: "up to date", Settings: map[string]string{"password": Canary}}},
-		journal.StepEnded{Step: "Base", Phase: journal.PhaseDo, Duration: time.Millisecond},
+		journal.StepEnded{Step: "Base", Phase: journal.PhaseDo, Duration: time.Microsecond},
 		journal.StepBegan{Step: "Run", Phase: journal.PhaseDo}, journal.WorkflowBegan{Step: "Run", Workflow: shape},
-		journal.ActionBegan{Step: "Run", Action: "ReadPassword"}, journal.ActionEnded{Step: "Run", Action: "ReadPassword", Outcome: outcome, Duration: time.Millisecond})
+		journal.ActionBegan{Step: "Run", Action: "ReadPassword"}, journal.ActionEnded{Step: "Run", Action: "ReadPassword", Outcome: outcome, Duration: time.Microsecond})
 	if result == journal.ResultDone {
 		for _, name := range []string{"KeepVolume", "KeepService"} {
-			note(journal.ActionBegan{Step: "Run", Action: name}, journal.ActionEnded{Step: "Run", Action: name, Duration: time.Millisecond})
+			note(journal.ActionBegan{Step: "Run", Action: name}, journal.ActionEnded{Step: "Run", Action: name, Duration: time.Microsecond})
 		}
 		note(journal.Wrote{Step: "Run", Verb: "apply", Object: journal.Object{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "proxy"}, Fields: []string{".spec.replicas"}})
 	}
-	note(journal.StepEnded{Step: "Run", Phase: journal.PhaseDo, Outcome: outcome, Duration: 3 * time.Millisecond},
+	note(journal.StepEnded{Step: "Run", Phase: journal.PhaseDo, Outcome: outcome, Duration: 3 * time.Microsecond},
 		journal.ConditionChanged{Type: "Ready", Status: status, Reason: reason},
-		journal.Finished{Result: result, Outcome: outcome, Duration: 4 * time.Millisecond})
+		journal.Finished{Result: result, Outcome: outcome, Duration: 4 * time.Microsecond})
 }
