@@ -146,8 +146,8 @@ func TestAccessible(t *testing.T) {
 	}
 }
 
-// Whoever has no mouse reaches each view and each part of it with Tab and Enter, in the order in which
-// it is read, and sees where one is.
+// Without a mouse, a person reaches each view and each part of it with Tab and Enter, in the order in
+// which it is read, and sees what has the focus.
 func TestKeyboard(t *testing.T) {
 	rings.Explore(t, "presses hundreds of keys in a browser")
 	browser, s, address := startPage(t)
