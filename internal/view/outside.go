@@ -15,8 +15,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// The annotations of packages external and lifecycle, which stand above this one. TestAnnotations of
-// package observe compares them.
+// The annotations of packages external and lifecycle, which stand above this one. A test of
+// package external compares them.
 const (
 	IDAnnotation       = "external.ctrlkit.dev/id"
 	IntentAnnotation   = "external.ctrlkit.dev/intent"
