@@ -5,11 +5,11 @@ package diagram
 
 import (
 	"io"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/ctrlkit/ctrlkit/internal/drawing"
+	"github.com/ctrlkit/ctrlkit/internal/drawing/flow"
 	"github.com/ctrlkit/ctrlkit/outline"
 )
 
@@ -95,24 +95,15 @@ func (p *textPrinter) note(n outline.Node, i int) string {
 		return "no: "
 	case n.Kind == outline.KindFinally && i == 1:
 		return "always: "
-	case n.Kind == outline.KindGraph && len(after(n, i)) > 0:
-		names := make([]string, 0, len(after(n, i)))
-		for _, c := range after(n, i) {
+	case n.Kind == outline.KindGraph && len(flow.After(n, i)) > 0:
+		names := make([]string, 0, len(flow.After(n, i)))
+		for _, c := range flow.After(n, i) {
 			names = append(names, oneLine(n.Children[c].String()))
 		}
 		return "after " + strings.Join(names, " and ") + ": "
 	default:
 		return ""
 	}
-}
-
-// after returns the children that the i-th child of a graph comes after. Invalid indexes, of a node
-// that was made by hand, are left out.
-func after(n outline.Node, i int) []int {
-	if i >= len(n.After) {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(n.After[i]), func(c int) bool { return c < 0 || c >= len(n.Children) || c == i })
 }
 
 // strangers are the actions that ran and are not part of the workflow: another workflow ran.

@@ -95,10 +95,13 @@ func NewRing(options RingOptions) *Ring {
 	return r
 }
 
-// Observe keeps the entry, unless it is a successful read from the cache: those are many and say
-// little.
+// Observe keeps the entry, unless it is a successful read from the cache or the beginning of a
+// workflow: those are many and say little.
 func (r *Ring) Observe(_ context.Context, entry Entry) {
 	if read, ok := entry.Event.(Read); ok && !read.Live && read.Err == nil {
+		return
+	}
+	if _, ok := entry.Event.(WorkflowBegan); ok {
 		return
 	}
 	event := withoutErrors(entry.Event) // methods of errors must not be called under the lock

@@ -170,7 +170,7 @@ func withoutErrors(event Event) Event {
 	}
 }
 
-// manyTexts are events that replace their texts themselves: Changed and Kept.
+// manyTexts are events that replace their texts themselves: Changed, Kept and ConditionChanged.
 type manyTexts interface {
 	withTexts(f func(string) string) Event
 }

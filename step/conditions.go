@@ -5,6 +5,7 @@ package step
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -231,13 +232,18 @@ func (c *conditions[T]) says(reason string) bool {
 	return ok && ready.Reason == reason
 }
 
-// announce records one event for each condition that has become unhealthy, after it was written.
-func (c *conditions[T]) announce(obj T) {
+// announce records in the journal which conditions have changed, after they were written, and one
+// Kubernetes event for each that has become unhealthy.
+func (c *conditions[T]) announce(ctx context.Context, obj T) {
 	recorder, set := c.engine.options.Recorder, c.req.Conditions
-	if recorder == nil || set == nil {
+	if set == nil {
 		return
 	}
 	for _, changed := range set.Changes() {
+		c.req.journal.Note(ctx, journal.ConditionChanged{Type: changed.Type, Status: string(changed.Status), Reason: changed.Reason})
+		if recorder == nil {
+			continue
+		}
 		// Ready repeats what a declared condition says, which has an event of its own.
 		repeated := changed.Type == condition.Ready && slices.ContainsFunc(set.Conditions(), func(o metav1.Condition) bool {
 			return set.Declared(o.Type) && o.Reason == changed.Reason && strings.HasPrefix(changed.Message, o.Type+": ")

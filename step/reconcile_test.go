@@ -128,6 +128,7 @@ func TestTheJournalHasSteps(t *testing.T) {
 		"Do of C begins", "Do of C waits for Secret default/db",
 		"D is not reached: C did not pass",
 		"patch status of Thing default/a (.status.conditions, .status.observedGeneration)",
+		"condition Ready became False (Waiting)",
 		"finished: waiting",
 	}
 	same(t, "journal", want, got)

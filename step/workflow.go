@@ -59,7 +59,11 @@ func RunWorkflow[T client.Object](ctx context.Context, req *Request[T], build fu
 	if req.journal != nil {
 		ctx = ctrlkit.ContextWithHook(ctx, &actionEvents{run: req.journal, step: track.StepFrom(ctx), table: req.table})
 	}
-	return build(req).Run(ctx)
+	action := build(req)
+	if workflow, ok := action.(ctrlkit.Describer); ok && req.journal != nil {
+		req.journal.Note(ctx, journal.WorkflowBegan{Step: track.StepFrom(ctx), Workflow: workflow})
+	}
+	return action.Run(ctx)
 }
 
 // outcomeOf returns an outcome as the journal has it.

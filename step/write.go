@@ -120,7 +120,7 @@ func (w *writer[T]) send(ctx context.Context, part savedPart, ours T, content an
 		w.saved.status = true
 		w.wrote(part, answer)
 		w.advance(part, ours, answer.GetResourceVersion())
-		w.conditions.announce(answer)
+		w.conditions.announce(ctx, answer)
 		return answer, nil
 	}
 	metadata, _ := content.(map[string]any)

@@ -44,7 +44,7 @@ what is in their way, again and again. In a pipe, and with -o json, it prints th
 
 It asks the operator for its page, as "ctrlkit view" does, and otherwise the API server.
 
-Keys: ↑ and ↓ choose a group, Enter explains its first object, / filters by what is typed, q ends.
+Keys: ↑ and ↓ choose a group, ← and → one of its objects, Enter explains that, / filters by what is typed, q ends.
 
 Exit codes: 0, 1 neither the operator nor the API server answers, 2 wrong usage.`,
 		Example: `  ctrlkit top
@@ -180,7 +180,7 @@ func topLines(sum view.Summary, now time.Time, width int) []string {
 	}
 	for i := range sum.Groups {
 		add("")
-		for _, line := range groupLines(&sum.Groups[i], now) {
+		for _, line := range groupLines(&sum.Groups[i], now, -1) {
 			add("%s", line)
 		}
 	}
@@ -197,21 +197,30 @@ func kindLine(k view.KindCount) string {
 	return text
 }
 
-// groupLines returns what a group has in common, and the first of its objects.
-func groupLines(g *view.Group, now time.Time) []string {
+// groupLines returns what a group has in common, and the first of its objects: those from the chosen
+// one on, if there is one, so that it is on the screen.
+func groupLines(g *view.Group, now time.Time, chosen int) []string {
 	names := make([]string, 0, len(g.Objects))
-	for _, o := range g.Objects {
-		names = append(names, o.String())
+	for i, o := range g.Objects {
+		switch {
+		case i == chosen:
+			names = append(names, "["+o.String()+"]")
+		case i > chosen:
+			names = append(names, o.String())
+		}
 	}
-	more := ""
-	if n := g.Count - len(names); n > 0 {
+	before, more := "", ""
+	if chosen > 0 {
+		before = fmt.Sprintf("%d before, ", chosen)
+	}
+	if n := g.Count - len(g.Objects); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
 	head := fmt.Sprintf("%s %d %s", g.State.Mark(), g.Count, g.State)
 	if g.State != view.Ready {
 		head += fmt.Sprintf(", the first for %s: %s", human.HumanDuration(max(0, now.Sub(g.Since))), g.Problem())
 	}
-	return []string{head, "    " + strings.Join(names, ", ") + more}
+	return []string{head, "    " + before + strings.Join(names, ", ") + more}
 }
 
 // cutLine cuts what does not fit.
@@ -232,6 +241,7 @@ type topScreen struct {
 	filter   string
 	typing   bool
 	selected int
+	object   int // of the group that is selected
 	sum      view.Summary
 	problem  string   // why there is no newer summary
 	detail   []string // what is shown of one object, nil for the list
@@ -287,7 +297,15 @@ func (s *topScreen) refresh(ctx context.Context) {
 		return
 	}
 	s.sum = sum
-	s.selected = max(0, min(s.selected, len(sum.Groups)-1))
+	s.choose(s.selected, s.object)
+}
+
+// choose selects a group and an object of it, or the nearest ones that there are.
+func (s *topScreen) choose(group, object int) {
+	s.selected, s.object = max(0, min(group, len(s.sum.Groups)-1)), 0
+	if s.selected < len(s.sum.Groups) {
+		s.object = max(0, min(object, len(s.sum.Groups[s.selected].Objects)-1))
+	}
 }
 
 // press does what a key is for, and reports whether to end.
@@ -313,11 +331,15 @@ func (s *topScreen) press(ctx context.Context, key string) (end bool) {
 	case key == "/":
 		s.typing = true
 	case key == "\x1b[A", key == "k":
-		s.selected = max(0, s.selected-1)
+		s.choose(s.selected-1, 0)
 	case key == "\x1b[B", key == "j":
-		s.selected = max(0, min(s.selected+1, len(s.sum.Groups)-1))
+		s.choose(s.selected+1, 0)
+	case key == "\x1b[D", key == "h":
+		s.choose(s.selected, s.object-1)
+	case key == "\x1b[C", key == "l":
+		s.choose(s.selected, s.object+1)
 	case key == "\r" && s.selected < len(s.sum.Groups):
-		s.explain(ctx, s.sum.Groups[s.selected].Objects[0])
+		s.explain(ctx, s.sum.Groups[s.selected].Objects[s.object])
 	}
 	return false
 }
@@ -359,7 +381,7 @@ func (s *topScreen) draw() {
 
 // lines returns the picture.
 func (s *topScreen) lines(now time.Time, width, height int) []string {
-	last := "↑↓ choose · Enter explains · / filters · q ends"
+	last := "↑↓ group · ←→ object · Enter explains · / filters · q ends"
 	if s.detail != nil {
 		var lines []string
 		for _, line := range s.detail[:min(len(s.detail), height-1)] {
@@ -383,11 +405,11 @@ func (s *topScreen) lines(now time.Time, width, height int) []string {
 	room := max(1, (height-len(lines)-2)/2)
 	first := max(0, s.selected-room+1)
 	for i := first; i < min(first+room, len(groups)); i++ {
-		pointer := "  "
+		pointer, chosen := "  ", -1
 		if i == s.selected {
-			pointer = "> "
+			pointer, chosen = "> ", s.object
 		}
-		for j, line := range groupLines(&groups[i], now) {
+		for j, line := range groupLines(&groups[i], now, chosen) {
 			if j > 0 {
 				pointer = "  "
 			}

@@ -119,6 +119,24 @@ func TestTopKeys(t *testing.T) {
 	}
 }
 
+// The object that is chosen is the one that is explained, and is on the screen.
+func TestTopChoosesAnObject(t *testing.T) {
+	s := &topScreen{flags: new(topFlags), ask: func(context.Context, string) (view.Summary, error) { return topSummary(), nil }}
+	s.refresh(t.Context())
+	for _, test := range []struct {
+		key, want string
+	}{
+		{"\x1b[C", "[Database shop/odd]"}, {"j", "[Database shop/a], Database shop/b and 210 more"},
+		{"\x1b[C", "1 before, [Database shop/b] and 210 more"}, {"l", "1 before, [Database shop/b]"}, {"h", "[Database shop/a]"},
+		{"\x1b[B", "[Database shop/x]"}, {"l", "[Database shop/y]"}, {"k", "[Database shop/a]"},
+	} {
+		s.press(t.Context(), test.key)
+		if lines := strings.Join(s.lines(topNow, 80, 24), "\n"); !strings.Contains(lines, test.want) || strings.Count(lines, "[") != 1 {
+			t.Errorf("after %q, %q is not on the screen:\n%s", test.key, test.want, lines)
+		}
+	}
+}
+
 // The commands ask the operator for the summary of its page, and say what is wrong with the answer.
 func TestTopAsksTheOperator(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nonexistent")

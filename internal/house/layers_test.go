@@ -31,9 +31,10 @@ var layers = map[string]int{
 	"internal/drawing":         0,
 	"internal/drawing/layered": 1,
 	"internal/drawing/manager": 2,
+	"internal/drawing/flow":    1,
 	"internal/dsl/model":       0,
 	"internal/outcome":         0,
-	"outline":                  0,
+	"outline":                  -1, // data, which the journal has, too
 	"state":                    0,
 	"summary":                  0,
 	"crd":                      0,

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // minutes is how many minutes the plots of a controller show.
@@ -27,11 +28,12 @@ type Activity struct {
 	mu          sync.Mutex
 	kinds       map[schema.GroupKind]bool
 	controllers map[string]*controller
+	workflows   map[workflowKey][]outline.Node
 }
 
 // NewActivity returns an empty Activity.
 func NewActivity() *Activity {
-	return &Activity{kinds: map[schema.GroupKind]bool{}, controllers: map[string]*controller{}}
+	return &Activity{kinds: map[schema.GroupKind]bool{}, controllers: map[string]*controller{}, workflows: map[workflowKey][]outline.Node{}}
 }
 
 // A controller has the counts of one controller.
@@ -75,6 +77,9 @@ func (a *Activity) Observe(_ context.Context, entry journal.Entry) {
 		if t := a.table.Load(); t != nil {
 			t.finished(entry.Object, event.Result)
 		}
+	case journal.WorkflowBegan:
+		a.workflowBegan(entry, event)
+		return // its actions follow
 	case journal.HotLoop:
 		a.note(entry, func(c *controller) {
 			if len(c.hot) < mostHot {

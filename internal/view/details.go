@@ -50,20 +50,18 @@ type managerLine struct {
 }
 
 // details returns what surrounds an object, as far as that is known.
-func (v *viewing) details(obj *unstructured.Unstructured) []block {
-	if obj == nil {
-		return nil
-	}
+func (v *viewing) details(obj *unstructured.Unstructured, outside *outsideLine) []block {
 	var all []block
+	if obj == nil {
+		return treeOf(nil, outside)
+	}
+	var children []childLine
 	if d, ok := v.server.options.Objects.(Details); ok {
-		var children []childLine
 		for _, c := range d.Children(v.ctx, obj) {
 			children = append(children, childLine{objectLine{c.Object.String(), explanation.OneLine(c.Text), queryOf(c.Object)}, c.State})
 		}
 		slices.SortStableFunc(children, func(a, b childLine) int { return a.State.rank() - b.State.rank() })
-		if len(children) > 0 {
-			all = append(all, render("children", "children", children))
-		}
+		all = append(all, treeOf(children, outside)...)
 		events := d.Events(v.ctx, obj)
 		for i := range events {
 			events[i].Reason, events[i].Text = explanation.OneLine(events[i].Reason), explanation.OneLine(events[i].Text)
@@ -72,10 +70,27 @@ func (v *viewing) details(obj *unstructured.Unstructured) []block {
 			all = append(all, render("events", "events", events))
 		}
 	}
+	if _, ok := v.server.options.Objects.(Details); !ok {
+		all = append(all, treeOf(nil, outside)...)
+	}
 	if managers := managersOf(obj); len(managers) > 0 {
 		all = append(all, render("managers", "managers", managers))
 	}
 	return all
+}
+
+// A childrenOf is what belongs to an object: other objects, and a resource outside the cluster.
+type childrenOf struct {
+	Children []childLine
+	Outside  *outsideLine
+}
+
+// treeOf draws what belongs to an object, if there is anything.
+func treeOf(children []childLine, outside *outsideLine) []block {
+	if len(children) == 0 && outside == nil {
+		return nil
+	}
+	return []block{render("children", "children", childrenOf{children, outside})}
 }
 
 // managersOf returns who has written an object, the latest first.

@@ -91,7 +91,8 @@ func (v *viewing) object() block {
 		slices.SortStableFunc(conditions, func(a, b metav1.Condition) int { return cmp.Compare(rankOf(a.Type), rankOf(b.Type)) })
 		content = append(content, render("conditions", "conditions", conditionLines(conditions, x.Report != nil)))
 	}
-	content = append(content, v.details(x.Object)...)
+	content = append(content, v.history(x.Conditions(), entries, x.Report != nil)...)
+	content = append(content, v.details(x.Object, outsideOf(x.Object, x.Conditions(), entries))...)
 	if all := reconcilesOf(entries); len(all) > 0 {
 		content = append(content, v.strip(o, all))
 		content = append(content, v.drawTimeline(o, all, 12)...)
@@ -125,16 +126,7 @@ type conditionLine struct {
 func conditionLines(conditions []metav1.Condition, ofEngine bool) []conditionLine {
 	var all []conditionLine
 	for _, c := range conditions {
-		tone := "faded"
-		abnormal := c.Type == "Stalled" || c.Type == "Reconciling" || c.Type == "Drifted"
-		switch {
-		case c.Status == metav1.ConditionTrue && c.Type == "Stalled":
-			tone = "bad"
-		case (c.Status == metav1.ConditionTrue) != abnormal && c.Status != metav1.ConditionUnknown:
-			tone = "good"
-		case abnormal, ofEngine, strings.HasSuffix(c.Type, "Ready"), slices.Contains([]string{"Available", "Healthy", "Synced"}, c.Type):
-			tone = "waiting"
-		}
+		tone := toneOfCondition(c, ofEngine)
 		text := c.Reason
 		if c.Message != "" {
 			text += ": " + c.Message
@@ -142,6 +134,25 @@ func conditionLines(conditions []metav1.Condition, ofEngine bool) []conditionLin
 		all = append(all, conditionLine{explanation.OneLine(c.Type), string(c.Status), explanation.OneLine(text), c.LastTransitionTime.Time, tone})
 	}
 	return all
+}
+
+// abnormal are conditions that are False when all is well: those of the engine and of package external.
+var abnormal = []string{"Stalled", "Reconciling", "Creating", "Updating", "Deleting", "Drifted", "Failed"}
+
+func toneOfCondition(c metav1.Condition, ofEngine bool) string {
+	isAbnormal := slices.Contains(abnormal, c.Type)
+	switch {
+	case c.Status == metav1.ConditionTrue && (c.Type == "Stalled" || c.Type == "Failed"):
+		return "bad"
+	case c.Type == "Managed": // it shows a policy
+		return "faded"
+	case (c.Status == metav1.ConditionTrue) != isAbnormal && c.Status != metav1.ConditionUnknown:
+		return "good"
+	case isAbnormal, ofEngine, strings.HasSuffix(c.Type, "Ready"), slices.Contains([]string{"Available", "Healthy", "Synced"}, c.Type):
+		return "waiting"
+	default:
+		return "faded"
+	}
 }
 
 func finalizerLines(x *explanation.Explanation) []objectLine {
@@ -180,7 +191,8 @@ func (v *viewing) steps(x *explanation.Explanation) []block {
 			Name, Plans, Failure string
 			Unwatched            []string
 			Steps                []stepLine
-		}{Name: c.Name, Plans: x.Plans(c), Failure: explanation.OneLine(c.Failure), Steps: v.stepLines(x, c.Steps)}
+			Picture              template.HTML
+		}{Picture: v.picture(x, c), Name: c.Name, Plans: x.Plans(c), Failure: explanation.OneLine(c.Failure), Steps: v.stepLines(x, c.Steps)}
 		for j := range c.Unwatched {
 			data.Unwatched = append(data.Unwatched, c.Unwatched[j].What(c))
 		}

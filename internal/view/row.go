@@ -5,6 +5,7 @@ package view
 
 import (
 	"cmp"
+	"errors"
 	"hash/fnv"
 	"regexp"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/summary"
@@ -100,7 +102,7 @@ func rowOf(obj client.Object, kind schema.GroupVersionKind, result journal.Resul
 	case ready.Status == metav1.ConditionTrue:
 		r.state, r.reason, r.message = NotReady, "Changed", "its conditions are about an earlier generation"
 	default:
-		r.state = cmp.Or(ofResult[result], NotReady)
+		r.state = cmp.Or(ofResult[result], ofConditions(ready, meta.FindStatusCondition(conditions, condition.Reconciling)), NotReady)
 	}
 	r.state = cmp.Or(r.state, NotReady)
 	r.message = explanation.OneLine(r.message)
@@ -108,6 +110,32 @@ func rowOf(obj client.Object, kind schema.GroupVersionKind, result journal.Resul
 	r.text = strings.ToLower(r.object.String() + " " + r.object.Group + " " + string(r.state) + " " + r.reason + " " + r.message)
 	return r
 }
+
+// ofConditions returns the state of an object that is not ready by its conditions alone, empty if they
+// do not say it. Those of an engine have a condition Reconciling that repeats Ready, and the class of
+// a failure is its reason. A reason of the operator's own says neither.
+func ofConditions(ready, reconciling *metav1.Condition) State {
+	if reconciling == nil || reconciling.Status != metav1.ConditionTrue || reconciling.Reason != ready.Reason || reconciling.Message != ready.Message {
+		return ""
+	}
+	return ofReason[ready.Reason]
+}
+
+// ofReason has the reasons of packages step and external for a wait, and the classes of package failure
+// that are worse than one.
+var ofReason = func() map[string]State {
+	all := map[string]State{"Waiting": Waiting, "InProgress": Waiting, "Absent": Waiting, "Unavailable": Waiting}
+	for _, class := range []failure.Class{
+		failure.ClassConflict, failure.ClassThrottled, failure.ClassTransient, failure.ClassNotFound,
+		failure.ClassForbidden, failure.ClassInvalid, failure.ClassTerminal, failure.ClassPanic,
+	} {
+		err := failure.Mark(errors.New(""), failure.WithClass(class))
+		if (failure.Table{}).Classify(err).Severity > condition.SeverityInfo {
+			all[string(class)] = Failing
+		}
+	}
+	return all
+}()
 
 var ofSummary = map[summary.State]State{
 	summary.StateReady: Ready, summary.StateProgressing: Waiting, summary.StateFailed: Failing, summary.StateTerminating: Deleting,

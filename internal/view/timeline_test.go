@@ -96,3 +96,15 @@ func BenchmarkChoose(b *testing.B) {
 		}
 	}
 }
+
+// A row is made for each change of an object, and for all objects when the first viewer comes.
+func BenchmarkRow(b *testing.B) {
+	w := newWorld(b)
+	w.put("a", "SecretNotFound", "Secret shop/password-7 does not exist")
+	obj := w.objects[database("a").Key()]
+	t := newTable()
+	b.ReportAllocs()
+	for b.Loop() {
+		t.set(obj, databases)
+	}
+}

@@ -17,13 +17,19 @@ import (
 // SVG writes g as an SVG document that needs no scripts and no other files, and follows the color
 // scheme of the reader's system. It returns an error if an edge names a node or a cluster that the
 // drawing does not have, and those of w.
-func SVG(w io.Writer, g *drawing.Graph) error {
+func SVG(w io.Writer, g *drawing.Graph) error { return write(w, g, styleSheet()) }
+
+// Fragment writes g as SVG for a page with a style sheet of its own, which has a rule for the class of
+// each tone. The attributes in it are the colors for a light background.
+func Fragment(w io.Writer, g *drawing.Graph) error { return write(w, g, "") }
+
+func write(w io.Writer, g *drawing.Graph, styles string) error {
 	l, err := lay(g)
 	if err != nil {
 		return err
 	}
 	p := &printer{layout: l, w: bufio.NewWriter(w)}
-	p.document()
+	p.document(styles)
 	return p.w.Flush()
 }
 
@@ -35,11 +41,18 @@ type printer struct {
 
 func (p *printer) printf(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
 
-func (p *printer) document() {
+func (p *printer) document(styles string) {
 	width, height := p.point(p.size)
-	p.printf("<svg width=\"%[1]spt\" height=\"%[2]spt\" viewBox=\"0 0 %[1]s %[2]s\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\">\n",
-		number(math.Ceil(width)), number(math.Ceil(height)))
-	p.printf("<title>%s</title>\n<style>\n%s</style>\n", escape(strings.Join(strings.Fields(drawing.Clean(p.title())), " ")), styleSheet())
+	unit := "pt"
+	if styles == "" { // the letters are as large as those of the page
+		unit = ""
+	}
+	p.printf("<svg width=\"%[1]s%[3]s\" height=\"%[2]s%[3]s\" viewBox=\"0 0 %[1]s %[2]s\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\">\n",
+		number(math.Ceil(width)), number(math.Ceil(height)), unit)
+	p.printf("<title>%s</title>\n", escape(strings.Join(strings.Fields(drawing.Clean(p.title())), " ")))
+	if styles != "" {
+		p.printf("<style>\n%s</style>\n", styles)
+	}
 	for _, f := range p.frames {
 		p.frame(f)
 	}

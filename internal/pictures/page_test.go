@@ -1,0 +1,245 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/ctrlkit/ctrlkit/internal/pictures/stage"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
+)
+
+// views are the addresses of all views.
+func views(s *stage.Stage) map[string]string {
+	return map[string]string{
+		"overview": "", "objects": "objects", "filtered": "objects?q=quota", "none": "objects?q=nowhere",
+		"object": "object?" + s.Address(4), "ready": "object?" + s.Address(0), "timeline": "timeline?" + s.Address(4),
+	}
+}
+
+func startPage(t *testing.T) (browser context.Context, s *stage.Stage, address string) {
+	t.Helper()
+	browser, stop, err := newBrowser(context.WithoutCancel(t.Context()))
+	if errors.Is(err, errNoBrowser) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	browser, cancel := context.WithTimeout(browser, 2*time.Minute)
+	t.Cleanup(cancel)
+	s = stage.New(60)
+	address, end := s.Serve(make(chan struct{}))
+	t.Cleanup(end)
+	return browser, s, address
+}
+
+// axeVersion is the version of axe-core, which the test alone uses.
+const axeVersion = "4.10.3"
+
+// axe returns the source of axe-core, from the cache of npm or its registry. Without npm, or a registry
+// that answers, the test is skipped.
+func axe(t *testing.T) string {
+	t.Helper()
+	npm, err := exec.LookPath("npm")
+	if err != nil {
+		t.Skip("there is no npm on this machine, which the test gets axe-core with: on Debian, apt-get install npm")
+	}
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	pack := exec.CommandContext(ctx, npm, "pack", "--silent", "--prefer-offline", "axe-core@"+axeVersion)
+	pack.Dir = dir
+	if out, err := pack.CombinedOutput(); err != nil {
+		t.Skipf("npm can't get axe-core: %v\n%s", err, out)
+	}
+	unpack := exec.CommandContext(ctx, "tar", "-xzf", "axe-core-"+axeVersion+".tgz", "package/axe.min.js")
+	unpack.Dir = dir
+	if out, err := unpack.CombinedOutput(); err != nil {
+		t.Fatalf("unpacking axe-core: %v\n%s", err, out)
+	}
+	source, err := os.ReadFile(filepath.Join(dir, "package", "axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(source)
+}
+
+// A problem is what axe-core finds.
+type problem struct {
+	ID, Help string
+	Nodes    []struct {
+		HTML           string
+		FailureSummary string
+	}
+}
+
+// check runs axe-core on the page that the browser shows. It does so through the protocol of the
+// browser, so that the policy of the page holds.
+func check(ctx context.Context, source string) (found []problem, err error) {
+	var text string
+	err = chromedp.Run(ctx, chromedp.Evaluate(source+";0", nil), chromedp.Evaluate(
+		`axe.run(document, {resultTypes: ["violations"]}).then((r) => JSON.stringify(r.violations))`, &text,
+		func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	if err != nil {
+		return nil, err
+	}
+	return found, json.Unmarshal([]byte(text), &found)
+}
+
+// Every view is accessible, in both schemes, narrow and wide, and nothing of it stands beside a narrow
+// screen.
+func TestAccessible(t *testing.T) {
+	rings.Explore(t, "loads each view four times")
+	source := axe(t)
+	browser, s, address := startPage(t)
+	for _, name := range slices.Sorted(maps.Keys(views(s))) {
+		for _, width := range []int64{360, 1280} {
+			for _, scheme := range []string{"light", "dark"} {
+				var wide float64
+				if err := chromedp.Run(browser, screen(width, 800, scheme), chromedp.Navigate(address+views(s)[name]), chromedp.WaitReady(".connection.good"),
+					chromedp.Evaluate(`document.documentElement.scrollWidth`, &wide)); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if int64(wide) > width {
+					t.Errorf("%s, %s: the page is %v pixels wide on a screen of %d", name, scheme, wide, width)
+				}
+				found, err := check(browser, source)
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				for _, p := range found {
+					t.Errorf("%s, %d pixels, %s: %s: %s\n%.1500v", name, width, scheme, p.ID, p.Help, p.Nodes)
+				}
+			}
+		}
+	}
+	// The test can fail.
+	found := []problem(nil)
+	err := chromedp.Run(browser, chromedp.Evaluate(`document.querySelector("main").insertAdjacentHTML("beforeend", "<button></button><img src=x>")`, nil))
+	if err == nil {
+		found, err = check(browser, source)
+	}
+	if err != nil || len(found) < 2 {
+		t.Errorf("a button and a picture without names: %d problems, %v", len(found), err)
+	}
+}
+
+// Without a mouse, a person reaches each view and each part of it with Tab and Enter, in the order in
+// which it is read, and sees what has the focus.
+func TestKeyboard(t *testing.T) {
+	rings.Explore(t, "presses hundreds of keys in a browser")
+	browser, s, address := startPage(t)
+	run := func(what string, actions ...chromedp.Action) {
+		t.Helper()
+		if err := chromedp.Run(browser, actions...); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	// tabTo presses Tab until an element has the focus.
+	tabTo := func(selector string) {
+		t.Helper()
+		for range 80 {
+			var state struct {
+				There, Visible bool
+			}
+			run(selector, chromedp.KeyEvent(kb.Tab), chromedp.Evaluate(fmt.Sprintf(`(() => {
+				const e = document.activeElement, style = getComputedStyle(e);
+				return {There: e.matches(%q), Visible: e === document.body || style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2};
+			})()`, selector), &state))
+			if !state.Visible {
+				var html string
+				run("what has the focus", chromedp.Evaluate(`document.activeElement.outerHTML`, &html))
+				t.Fatalf("one does not see the focus of %.300s", html)
+			}
+			if state.There {
+				return
+			}
+		}
+		t.Fatalf("Tab does not reach %s", selector)
+	}
+	enter := chromedp.KeyEvent(kb.Enter)
+	live := chromedp.WaitReady(".connection.good")
+
+	run("the overview", screen(1280, 800, "light"), chromedp.Navigate(address), live)
+	tabTo("a.skip")
+	tabTo(`nav a[href="./"]`)
+	tabTo(".states a")
+	tabTo(".trouble a")
+	run("a group", enter, chromedp.WaitReady("#count"), live)
+	run("all objects", chromedp.Navigate(address+"objects"), live, chromedp.WaitReady("#count"))
+	tabTo("input[name=q]")
+	run("the filter", chromedp.KeyEvent("db-4"), chromedp.WaitReady(`.row a[href*="name=db-4&"], .row a[href$="name=db-4&namespace=shop"]`))
+	tabTo("select[name=kind]")
+	tabTo("input[name=namespace]")
+	tabTo(".chips a")
+	tabTo(".row a")
+	run("an object", enter, chromedp.WaitReady(".flow svg"), live)
+	tabTo(".flow")
+	tabTo(`#strip a[href^="timeline"]`)
+	run("the timeline", enter, chromedp.WaitReady("svg.runs"), live, chromedp.WaitNotPresent("#strip"))
+	tabTo(".timeline")
+	tabTo("details.key summary")
+	tabTo("details.reconcile summary")
+	run("a reconcile", enter, chromedp.WaitReady("details.reconcile[open]"))
+	s.Change(4) // the element is replaced, and keeps the focus
+	run("its element", chromedp.WaitReady("details.reconcile[open] summary"))
+}
+
+// No byte of a page, of its stream, or of its summary has a value of an object.
+func TestNothingIsBetrayed(t *testing.T) {
+	s := stage.New(60)
+	address, end := s.Serve(make(chan struct{}))
+	defer end()
+	for name, view := range views(s) {
+		for _, stream := range []bool{false, true} {
+			target := address + view
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			if stream {
+				target = address + strings.Replace(view+"?stream=1", "?stream", map[bool]string{true: "&stream", false: "?stream"}[strings.Contains(view, "?")], 1)
+			}
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body := make([]byte, 4<<20)
+			n, err := io.ReadAtLeast(response.Body, body, 200)
+			if n < 200 || strings.Contains(string(body[:n]), stage.Canary) {
+				t.Errorf("%s (stream: %v): %d bytes, %v, with a value of an object or without anything:\n%.2000s", name, stream, n, err, body[:n])
+			}
+			if !stream {
+				rest, _ := io.ReadAll(response.Body)
+				if strings.Contains(string(rest), stage.Canary) {
+					t.Errorf("%s has a value of an object", name)
+				}
+			}
+			cancel()
+			_ = response.Body.Close()
+		}
+	}
+}
