@@ -360,7 +360,7 @@ func TestChildrenIn(t *testing.T) {
 		t.Errorf("when all are ready: %v %v", result, err)
 	}
 	twin, same := source(3) // another cluster with an object of the same name
-	if err := twin.settle(same); err == nil || !strings.Contains(err.Error(), "is kept for Shop.apply.example.com default/one, UID "+string(shop.UID)) {
+	if err := twin.settle(same); err == nil || !strings.Contains(err.Error(), "is kept for Shop.test.example.com default/one, UID "+string(shop.UID)) {
 		t.Errorf("the twin: %v", err)
 	}
 	twin.delete(same)

@@ -161,7 +161,7 @@ func TestOwnership(t *testing.T) {
 func TestOtherSetsAreNamed(t *testing.T) {
 	for _, tt := range []struct{ kind, engine, step, want string }{
 		{"owned", "stores", "Parts", `the set of operator "stores", of the same Shop and is not ours`},
-		{"tracked", "stores", "Parts", `the set of operator "stores", of Shop.apply.example.com default/shop and is not ours`},
+		{"tracked", "stores", "Parts", `the set of operator "stores", of Shop.test.example.com default/shop and is not ours`},
 		{"owned", "shops", "Others", `another set of this operator, of the same Shop and is not ours`},
 	} {
 		c, in := children[tt.kind], newCluster(t)
