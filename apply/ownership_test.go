@@ -175,9 +175,7 @@ func TestOtherSetsAreNamed(t *testing.T) {
 
 func TestOwnershipIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/ownership.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, tt := range ownership {
 		claimed, deletion, _ := strings.Cut(tt.want, ", ")
 		if row := fmt.Sprintf("\n| %s | %s | %s |\n", tt.name, claimed, deletion); !strings.Contains(string(page), row) {

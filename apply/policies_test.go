@@ -276,9 +276,7 @@ func TestPlanOfWhatIsOnlyCreated(t *testing.T) {
 	cm := newConfigMap("a", "k", "theirs")
 	owner := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 	plan, err := apply.PlanFor(t.Context(), steptest.NewRequest(t, owner, steptest.WithObjects(cm)), parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if text := plan.String(); strings.Contains(text, "theirs") || !strings.Contains(text, "ConfigMap default/a") {
 		t.Errorf("plan\n%s", text)
 	}
