@@ -21,13 +21,9 @@ import (
 func TestRoleIsWhatTheOperatorNeeds(t *testing.T) {
 	declared, used := needsOf(t)
 	policy, err := rbac.Read("config/rbac")
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	operator, err := policy.Account("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	for name, needs := range map[string][]permission.Need{"declared": declared, "used": used} {
 		c := policy.Compare(operator, needs)
 		for _, m := range c.Missing {

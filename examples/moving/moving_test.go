@@ -28,18 +28,16 @@ import (
 // The test of the reconciler need not change when it moves. A scaffolded one calls Reconcile, twice,
 // without a manager, with a client of envtest.
 func TestReconcile(t *testing.T) {
-	for name, reconcilerOf := range map[string]func(client.Client) reconcile.Reconciler{
-		"before":  func(c client.Client) reconcile.Reconciler { return &before.CacheReconciler{Client: c, Scheme: c.Scheme()} },
-		"onestep": func(c client.Client) reconcile.Reconciler { return &onestep.CacheReconciler{Client: c, Scheme: c.Scheme()} },
-		"after":   func(c client.Client) reconcile.Reconciler { return &after.CacheReconciler{Client: c, Scheme: c.Scheme()} },
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, stage := range []string{"before", "onestep", "after"} {
+		t.Run(stage, func(t *testing.T) {
 			c, cache := newClient(t)
-			deployment := reconcileTwice(t, c, reconcilerOf(c))
+			deployment := reconcileTwice(t, c, map[string]reconcile.Reconciler{
+				"before":  &before.CacheReconciler{Client: c, Scheme: c.Scheme()},
+				"onestep": &onestep.CacheReconciler{Client: c, Scheme: c.Scheme()},
+				"after":   &after.CacheReconciler{Client: c, Scheme: c.Scheme()},
+			}[stage])
 
-			if err := c.Get(t.Context(), key, cache); err != nil {
-				t.Fatal(err)
-			}
+			exampletest.Must(t, c.Get(t.Context(), key, cache))
 			if got := meta.FindStatusCondition(cache.Status.Conditions, "Available"); got == nil || got.Status != metav1.ConditionTrue || got.Reason != "Deployed" {
 				t.Errorf("the condition: %+v", got)
 			}
@@ -71,9 +69,7 @@ func reconcileTwice(t *testing.T, c client.Client, r reconcile.Reconciler) *apps
 		}
 	}
 	deployment := &appsv1.Deployment{}
-	if err := c.Get(t.Context(), key, deployment); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, c.Get(t.Context(), key, deployment))
 	return deployment
 }
 
@@ -83,9 +79,7 @@ func TestTheDeploymentIsTakenOver(t *testing.T) {
 	c, _ := newClient(t)
 	made := reconcileTwice(t, c, &before.CacheReconciler{Client: c, Scheme: c.Scheme()})
 	made.Spec.MinReadySeconds = 5 // an older version has set it
-	if err := c.Update(t.Context(), made); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, c.Update(t.Context(), made))
 	taken := reconcileTwice(t, c, &after.CacheReconciler{Client: c, Scheme: c.Scheme()})
 	if taken.UID != made.UID || taken.Spec.MinReadySeconds != 5 {
 		t.Errorf("got %+v", taken)
