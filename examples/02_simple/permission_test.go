@@ -21,9 +21,13 @@ import (
 func TestRoleIsWhatTheOperatorNeeds(t *testing.T) {
 	declared, used := needsOf(t)
 	policy, err := rbac.Read("config/rbac")
-	exampletest.Must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	operator, err := policy.Account("")
-	exampletest.Must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, needs := range map[string][]permission.Need{"declared": declared, "used": used} {
 		c := policy.Compare(operator, needs)
 		for _, m := range c.Missing {
