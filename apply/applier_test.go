@@ -152,9 +152,7 @@ func TestApplier(t *testing.T) {
 	expect("one is kept", release("here/a", "role/r", "kept/k"), 3, "default/a default/k default/platform r")
 	for range 5 {
 		waits, err := a.Delete(c.ctx, platform)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if waits == "" {
 			break
 		}
@@ -264,18 +262,14 @@ func TestApplierOfNewKinds(t *testing.T) {
 	a := &apply.Applier{Client: c.client, FieldOwner: "installer"}
 	var set apply.Set
 	definition, err := runtime.DefaultUnstructuredConverter.ToUnstructured(shopDefinition())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	delete(definition, "status")
 	definition["apiVersion"], definition["kind"] = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
 	set.Add(&unstructured.Unstructured{Object: definition}, apply.Wave(-1))
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": shopVersion.String(), "kind": "Shop", "metadata": map[string]any{"name": "one"}, "spec": map[string]any{"size": int64(1)}}}
 	set.Add(u)
 	status, err := a.Apply(c.ctx, platform, &set)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := 0; i < 10 && status.Lacks != ""; i++ {
 		a = &apply.Applier{Client: connect(t, server.Config(), "default").client, FieldOwner: "installer"}
 		if status, err = a.Apply(c.ctx, platform, &set); err != nil {
@@ -323,9 +317,7 @@ func TestChildrenIn(t *testing.T) {
 	target := newCluster(t)
 	source := func(seed uint64) (*operator, *Shop) {
 		server := apiserver.New(apiserver.Options{Seed: seed})
-		if err := server.Install(shopDefinition()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Install(shopDefinition()))
 		c := connect(t, server.Config(), "default")
 		place := func(_ context.Context, req *step.Request[*Shop]) (apply.Place, error) {
 			return apply.Place{Applier: &apply.Applier{Client: target.client, FieldOwner: "shops"}, Name: client.ObjectKey{Namespace: "default", Name: "shop-" + req.Object.Name}}, nil
@@ -339,9 +331,7 @@ func TestChildrenIn(t *testing.T) {
 	planned := func(want string) {
 		t.Helper()
 		req, err := o.engine.RequestFor(o.ctx, client.ObjectKeyFromObject(shop))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if plan, err := apply.PlanFor(o.ctx, req, o.step); err != nil || strings.TrimSpace(plan.String()) != want {
 			t.Errorf("planned: %v, error %v", plan, err)
 		}
@@ -360,7 +350,7 @@ func TestChildrenIn(t *testing.T) {
 		t.Errorf("when all are ready: %v %v", result, err)
 	}
 	twin, same := source(3) // another cluster with an object of the same name
-	if err := twin.settle(same); err == nil || !strings.Contains(err.Error(), "is kept for Shop.apply.example.com default/one, UID "+string(shop.UID)) {
+	if err := twin.settle(same); err == nil || !strings.Contains(err.Error(), "is kept for Shop.test.example.com default/one, UID "+string(shop.UID)) {
 		t.Errorf("the twin: %v", err)
 	}
 	twin.delete(same)

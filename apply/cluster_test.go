@@ -325,3 +325,10 @@ func testOperator(t *testing.T, build want, options ...apply.SetOption) (*operat
 func setLabel(shop *Shop) string {
 	return apply.Label(shopVersion.WithKind("Shop").GroupKind(), client.ObjectKeyFromObject(shop), "shops", "Parts")
 }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

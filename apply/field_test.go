@@ -247,12 +247,8 @@ func testFieldQuantityLoop(t *testing.T) {
 	u := unstructuredFrom(nil)
 	u.Object, _ = runtime.DefaultUnstructuredConverter.ToUnstructured(kinded(web))
 	containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
-	if err := unstructured.SetNestedField(containers[0].(map[string]any), "1000m", "resources", "limits", "cpu"); err != nil {
-		t.Fatal(err)
-	}
-	if err := unstructured.SetNestedSlice(u.Object, containers, "spec", "template", "spec", "containers"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unstructured.SetNestedField(containers[0].(map[string]any), "1000m", "resources", "limits", "cpu"))
+	must(t, unstructured.SetNestedSlice(u.Object, containers, "spec", "template", "spec", "containers"))
 	delete(u.Object, "status")
 	inTheField(t, keeping{build: always(u)}, func(c *cluster, start func() *operator) string {
 		o, shop := start(), c.shop("shop")
@@ -276,9 +272,7 @@ func testFieldListOrderLoop(t *testing.T) {
 			c.get(got, "web")
 			env := got.Spec.Template.Spec.Containers[0].Env
 			slices.SortFunc(env, func(a, b corev1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
-			if err := c.client.Update(c.ctx, got, client.FieldOwner("sorter")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.client.Update(c.ctx, got, client.FieldOwner("sorter")))
 			o.takeWrites()
 			if err := o.reconcile(shop); err != nil {
 				return err.Error()

@@ -127,25 +127,15 @@ func TestIntent(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before, err := json.Marshal(tt.object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got, err := apply.ContentOf(tt.object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			want := map[string]any{}
-			if err := json.Unmarshal([]byte(tt.want), &want); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(tt.want), &want))
 			data, err := json.Marshal(got)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			plain := map[string]any{}
-			if err := json.Unmarshal(data, &plain); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(data, &plain))
 			if diff := cmp.Diff(want, plain); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}

@@ -40,9 +40,7 @@ func TestMissingDefinition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctrl.SetLogger(logr.Discard())
 		server := apiserver.New(apiserver.Options{Seed: 1, Now: time.Now})
-		if err := server.Install(shopDefinition()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Install(shopDefinition()))
 		c := connect(t, server.Config(), metav1.NamespaceDefault)
 		gadget := &unstructured.Unstructured{}
 		gadget.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"})
@@ -64,9 +62,7 @@ func TestMissingDefinition(t *testing.T) {
 		if err == nil {
 			err = engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&Shop{}))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		stop := startManager(t, mgr)
 		check := func(when, exist, condition string) {
 			t.Helper()
@@ -86,9 +82,7 @@ func TestMissingDefinition(t *testing.T) {
 		definition := shopDefinition()
 		definition.Name, definition.Spec.Group = "gadgets.example.com", "example.com"
 		definition.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Kind: "Gadget", ListKind: "GadgetList", Plural: "gadgets", Singular: "gadget"}
-		if err := server.Install(definition); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Install(definition))
 		time.Sleep(20 * time.Second)
 		check("with the definition", "with with-later without without-later", "True AllReady")
 		stop()
@@ -100,9 +94,7 @@ func TestFightWithAnAutoscaler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctrl.SetLogger(logr.Discard())
 		server := apiserver.New(apiserver.Options{Seed: 1, Now: time.Now})
-		if err := server.Install(shopDefinition()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Install(shopDefinition()))
 		c := connect(t, server.Config(), metav1.NamespaceDefault)
 		shop := c.shop("shop")
 		mgr := newManager(t, server)
@@ -114,9 +106,7 @@ func TestFightWithAnAutoscaler(t *testing.T) {
 		if err == nil {
 			err = engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&Shop{}))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		stop := startManager(t, mgr)
 		for range 120 {
 			time.Sleep(time.Second)
@@ -137,9 +127,7 @@ func TestLosersNameTheOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctrl.SetLogger(logr.Discard())
 		server := apiserver.New(apiserver.Options{Seed: 1, Now: time.Now})
-		if err := server.Install(shopDefinition()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Install(shopDefinition()))
 		c := connect(t, server.Config(), metav1.NamespaceDefault)
 		mgr := newManager(t, server)
 		engine, err := step.New(step.Options[*Shop]{Name: "shops", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Controller: controller.Options{MaxConcurrentReconciles: 4}},
@@ -150,9 +138,7 @@ func TestLosersNameTheOwner(t *testing.T) {
 		if err == nil {
 			err = engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&Shop{}))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		shops := map[string]*Shop{}
 		for i := range 12 {
 			name := fmt.Sprintf("s%d", i)
@@ -197,14 +183,10 @@ func TestWhenServed(t *testing.T) {
 		if err == nil {
 			err = step.WhenServed(mgr, func() error { return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&Shop{})) }, &Shop{})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		stop := startManager(t, mgr)
 		time.Sleep(10 * time.Minute)
-		if err := server.Install(shopDefinition()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, server.Install(shopDefinition()))
 		shop := c.shop("shop")
 		time.Sleep(20 * time.Second)
 		if got := c.condition(shop); got != "True AllReady" {
@@ -221,9 +203,7 @@ func newManager(t *testing.T, server *apiserver.Server) ctrl.Manager {
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Logger: logr.Discard(), Cache: cache.Options{DefaultTransform: apply.CacheTransform("shops")},
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return mgr
 }
 

@@ -41,13 +41,9 @@ func TestMigrate(t *testing.T) {
 				old.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(shop, shopVersion.WithKind("Shop"))}
 			}
 			old.Namespace = o.namespace
-			if err := o.client.Create(o.ctx, old, client.FieldOwner(tt.manager)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, o.client.Create(o.ctx, old, client.FieldOwner(tt.manager)))
 			old.Spec.Replicas = new(int32)
-			if err := o.client.Update(o.ctx, old, client.FieldOwner(tt.manager)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, o.client.Update(o.ctx, old, client.FieldOwner(tt.manager)))
 			o.mustSettle(shop)
 			web := &appsv1.Deployment{}
 			o.get(web, "web")

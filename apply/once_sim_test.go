@@ -66,9 +66,7 @@ func TestOnceSurvivesEverything(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(file, data, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	shop := &Shop{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}, Spec: ShopSpec{Size: 1}}
 	sim.Run(t, sim.Workload{
 		Name: t.Name(), Scheme: scheme, CRDs: []string{file}, Players: player.Defaults().With(ledgerJob()),

@@ -161,7 +161,7 @@ func TestOwnership(t *testing.T) {
 func TestOtherSetsAreNamed(t *testing.T) {
 	for _, tt := range []struct{ kind, engine, step, want string }{
 		{"owned", "stores", "Parts", `the set of operator "stores", of the same Shop and is not ours`},
-		{"tracked", "stores", "Parts", `the set of operator "stores", of Shop.apply.example.com default/shop and is not ours`},
+		{"tracked", "stores", "Parts", `the set of operator "stores", of Shop.test.example.com default/shop and is not ours`},
 		{"owned", "shops", "Others", `another set of this operator, of the same Shop and is not ours`},
 	} {
 		c, in := children[tt.kind], newCluster(t)
@@ -175,9 +175,7 @@ func TestOtherSetsAreNamed(t *testing.T) {
 
 func TestOwnershipIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/ownership.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, tt := range ownership {
 		claimed, deletion, _ := strings.Cut(tt.want, ", ")
 		if row := fmt.Sprintf("\n| %s | %s | %s |\n", tt.name, claimed, deletion); !strings.Contains(string(page), row) {

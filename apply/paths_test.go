@@ -20,13 +20,9 @@ import (
 func decode(t testing.TB, text string) map[string]any {
 	t.Helper()
 	u := map[string]any{}
-	if err := json.Unmarshal([]byte(text), &u); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(text), &u))
 	content, err := apply.ContentOf(unstructuredFrom(u))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return content
 }
 

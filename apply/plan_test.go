@@ -46,9 +46,7 @@ func TestPlan(t *testing.T) {
 	req := steptest.NewRequest(t, owner, steptest.WithObjects(foreign))
 
 	first, err := apply.PlanFor(t.Context(), req, parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff("create   Secret default/password\ncreate   ConfigMap default/same\ncreate   ConfigMap default/edited\ncreate   ConfigMap default/old\n", first.String()); diff != "" {
 		t.Error(diff)
 	}
@@ -56,15 +54,11 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	edit := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"c"}}`))
-	if err := req.Client.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "edited"}}, edit, client.FieldOwner("kubectl-edit")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, req.Client.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "edited"}}, edit, client.FieldOwner("kubectl-edit")))
 	password, wantOld = "two", false
 	for range 2 { // the first one has changed nothing
 		plan, err := apply.PlanFor(t.Context(), req, parts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want := `change   Secret default/password
            data.password: "(hidden)" -> "(hidden)"
 change   ConfigMap default/edited: data is no longer ours: last written by kubectl-edit
@@ -79,9 +73,7 @@ wait     ConfigMap default/old: it is pruned when all objects of the set are wri
 		}
 	}
 	data, err := json.Marshal(first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want := `{"changes":[{"action":"create","object":{"kind":"Secret","namespace":"default","name":"password"}},`; len(data) < len(want) || string(data[:len(want)]) != want {
 		t.Errorf("got %s", data)
 	}

@@ -41,8 +41,8 @@ func TestForeignObjects(t *testing.T) {
 		{"controlled", func(cm *corev1.ConfigMap) { cm.OwnerReferences = []metav1.OwnerReference{other} }, apply.Adopt, "is controlled by Pod other", "x=theirs"},
 		{"of another set", func(cm *corev1.ConfigMap) {
 			cm.Labels = map[string]string{apply.SetLabel: "another"}
-			cm.Annotations = map[string]string{apply.OwnerAnnotation: "Shop.apply.example.com elsewhere/shop"}
-		}, apply.Adopt, "belongs to another set, of Shop.apply.example.com elsewhere/shop and is not ours", "x=theirs"},
+			cm.Annotations = map[string]string{apply.OwnerAnnotation: "Shop.test.example.com elsewhere/shop"}
+		}, apply.Adopt, "belongs to another set, of Shop.test.example.com elsewhere/shop and is not ours", "x=theirs"},
 		{"with an unknown policy", func(cm *corev1.ConfigMap) { cm.Annotations = map[string]string{apply.PolicyAnnotation: "adpot"} }, apply.Adopt, `has "adpot"`, "x=theirs"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -276,9 +276,7 @@ func TestPlanOfWhatIsOnlyCreated(t *testing.T) {
 	cm := newConfigMap("a", "k", "theirs")
 	owner := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 	plan, err := apply.PlanFor(t.Context(), steptest.NewRequest(t, owner, steptest.WithObjects(cm)), parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if text := plan.String(); strings.Contains(text, "theirs") || !strings.Contains(text, "ConfigMap default/a") {
 		t.Errorf("plan\n%s", text)
 	}

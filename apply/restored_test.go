@@ -28,9 +28,7 @@ func TestRestoredObjectLosesWhatIsNotWanted(t *testing.T) {
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner", UID: "1"}}
 	first := steptest.Do(t, children, owner.DeepCopy())
 	restored := &corev1.ConfigMap{}
-	if err := first.Client.Get(t.Context(), key, restored); err != nil {
-		t.Fatal(err)
-	}
+	must(t, first.Client.Get(t.Context(), key, restored))
 	restored.ManagedFields, restored.ResourceVersion, restored.OwnerReferences = nil, "", nil // their UIDs are others
 
 	delete(data, "goes")

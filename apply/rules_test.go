@@ -31,9 +31,7 @@ func TestRules(t *testing.T) {
 	parts := apply.Children[*corev1.ReplicationController]("Parts", nil,
 		apply.Owns(&corev1.Service{}), apply.Tracks(&rbacv1.ClusterRole{}, &corev1.Service{}), apply.Formerly(&networkingv1.Ingress{}))
 	rules, err := apply.Rules(steptest.NewRequest(t, &corev1.ReplicationController{}).Client, parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := `// +kubebuilder:rbac:groups="",resources=replicationcontrollers/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=get;list;watch;delete
@@ -82,9 +80,7 @@ func TestChildrenOfUntypedOwners(t *testing.T) {
 		return nil
 	}, apply.Owns(&corev1.ConfigMap{}))
 	engine, err := step.New(step.Options[*unstructured.Unstructured]{Name: "shops", Kind: shopVersion.WithKind("Shop"), Client: c.client}, parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	needs, err := engine.Needs()
 	if err != nil || !slices.ContainsFunc(needs, func(n permission.Need) bool { return n.Resource == "shops/finalizers" && n.Verb == "update" }) {
 		t.Errorf("needs %v, error %v", needs, err)

@@ -104,13 +104,9 @@ func startPlane(t *testing.T, parts controlplane.Parts) *rest.Config {
 	definition := shopDefinition()
 	definition.APIVersion, definition.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
 	data, err := yaml.Marshal(definition)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file := filepath.Join(t.TempDir(), "shops.yaml")
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, data, 0o600))
 	plane := controlplanetest.Start(t, controlplane.Options{Parts: parts, CRDs: []string{file}})
 	config := rest.CopyConfig(plane.Config())
 	config.QPS = -1

@@ -41,9 +41,7 @@ func TestStaleCacheDoesNotTakeOver(t *testing.T) {
 	}
 	now := &unstructured.Unstructured{}
 	now.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	if err := got.Client.Get(t.Context(), client.ObjectKeyFromObject(theirs), now); err != nil {
-		t.Fatal(err)
-	}
+	must(t, got.Client.Get(t.Context(), client.ObjectKeyFromObject(theirs), now))
 	if data, _, _ := unstructured.NestedStringMap(now.Object, "data"); len(data) > 0 || len(now.GetLabels()) > 0 {
 		t.Errorf("the ConfigMap has %v and labels %v", data, now.GetLabels())
 	}

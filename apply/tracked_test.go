@@ -155,7 +155,7 @@ func TestPrunePreconditions(t *testing.T) {
 		t.Errorf("deleted by an old version: %v", err)
 	}
 	other := o.shop("other")
-	o.patch(newConfigMap("a"), fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"apply.example.com/v1","kind":"Shop","name":"other","uid":%q,"controller":true}]}}`, other.UID))
+	o.patch(newConfigMap("a"), fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"test.example.com/v1","kind":"Shop","name":"other","uid":%q,"controller":true}]}}`, other.UID))
 	o.mustSettle(shop)
 	if o.configMap("a") == "-" {
 		t.Error("what another owner has is deleted")

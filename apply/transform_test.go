@@ -95,9 +95,7 @@ func cachedDeployment(i int) *appsv1.Deployment {
 func transformed[T any](t testing.TB, f toolscache.TransformFunc, obj T) T {
 	t.Helper()
 	out, err := f(obj)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out.(T)
 }
 
@@ -150,9 +148,7 @@ func TestCacheTransformKeepsEvidence(t *testing.T) {
 
 func TestCacheTransformUnstructured(t *testing.T) {
 	content, err := k8sruntime.DefaultUnstructuredConverter.ToUnstructured(cachedDeployment(7))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	u := transformed(t, apply.CacheTransform("website"), &unstructured.Unstructured{Object: content})
 	managed := u.GetManagedFields()
 	if len(managed) != 1 || managed[0].Manager != "website" || managed[0].FieldsType != "" || managed[0].FieldsV1.GetRawString() != fmt.Sprintf(ourFields, u.GetUID()) {
@@ -171,9 +167,7 @@ func TestCacheTransformLeavesTheRestAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := f(obj)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(obj, got); diff != "" {
 				t.Error(diff)
 			}

@@ -110,9 +110,7 @@ func TestPoliciesThatAUserApplies(t *testing.T) {
 	applied := unstructuredFrom(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
 		"namespace": "default", "name": "a", "annotations": map[string]any{policy.ReconcileAnnotation: "skip"},
 	}})
-	if err := o.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("kubectl")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, o.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("kubectl")))
 	value = "2"
 	o.mustSettle(shop)
 	if got := o.configMap("a"); got != "k=1" {
@@ -160,15 +158,11 @@ func TestPlanOfPoliciesOfUsers(t *testing.T) {
 		cm := newConfigMap(name)
 		cm.Namespace = "default"
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{`+annotation+`}}}`))
-		if err := req.Client.Patch(t.Context(), cm, patch, client.FieldOwner("kubectl-annotate")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, req.Client.Patch(t.Context(), cm, patch, client.FieldOwner("kubectl-annotate")))
 	}
 	value = "2"
 	plan, err := apply.PlanFor(t.Context(), req, parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := `refuse   ConfigMap default/unknown: annotation policy.ctrlkit.dev/reconcile of the object is "x": use "manage", "skip" or "detach-on-delete"
 wait     ConfigMap default/gone: it is pruned when all objects of the set are written
 1 unchanged

@@ -29,7 +29,7 @@ func TestRelationsAreChecked(t *testing.T) {
 			{}, handlers.Labeled(&corev1.Secret{}, ""), handlers.NamedBy(&corev1.Secret{}, func(*Project) []client.ObjectKey { return nil }),
 		}
 		_, err := w.registry.Register(one)
-		for _, want := range []string{"relation 1: no watched object", "relation 2: it relates nothing", "relation 3: the function of NamedBy is for *handlers_test.Project"} {
+		for _, want := range []string{"relation 1: no watched object", "relation 2: it relates nothing", "relation 3: the function of NamedBy is for *testkind.Object["} {
 			if err == nil || !contains(err.Error(), want) {
 				t.Errorf("%v does not say %q", err, want)
 			}

@@ -30,6 +30,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/handlers"
+	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
@@ -37,12 +38,7 @@ import (
 var projectKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Project"}
 
 // Project is a kind with conditions whose definition tests install.
-type Project struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              ProjectSpec   `json:"spec,omitempty"`
-	Status            ProjectStatus `json:"status,omitempty"`
-}
+type Project = testkind.Object[ProjectSpec, ProjectStatus]
 
 type ProjectSpec struct {
 	Size   int64  `json:"size,omitempty"`
@@ -54,32 +50,11 @@ type ProjectStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-func (p *Project) DeepCopyObject() runtime.Object {
-	q := *p
-	p.ObjectMeta.DeepCopyInto(&q.ObjectMeta)
-	q.Status.Conditions = slices.Clone(p.Status.Conditions)
-	return &q
-}
-
-type ProjectList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Project `json:"items"`
-}
-
-func (l *ProjectList) DeepCopyObject() runtime.Object {
-	q := *l
-	q.Items = nil
-	for i := range l.Items {
-		q.Items = append(q.Items, *l.Items[i].DeepCopyObject().(*Project))
-	}
-	return &q
-}
-
 func newScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	gv := projectKind.GroupVersion()
-	s.AddKnownTypes(gv, &Project{}, &ProjectList{})
+	s.AddKnownTypeWithName(projectKind, &Project{})
+	s.AddKnownTypeWithName(gv.WithKind("ProjectList"), &testkind.List[ProjectSpec, ProjectStatus]{})
 	metav1.AddToGroupVersion(s, gv)
 	if err := corev1.AddToScheme(s); err != nil {
 		panic(err)
@@ -92,19 +67,9 @@ func newScheme() *runtime.Scheme {
 
 // definitionOf is the definition of a kind of the group, with any fields.
 func definitionOf(kind string) *apiextensionsv1.CustomResourceDefinition {
-	singular, preserve := strings.ToLower(kind), true
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + projectKind.Group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: projectKind.Group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: singular + "s", Singular: singular, Kind: kind, ListKind: kind + "List"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true,
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}},
-			}},
-		},
-	}
+	d := testkind.Of[ProjectSpec, ProjectStatus](kind).Definition()
+	d.Name, d.Spec.Group = d.Spec.Names.Plural+"."+projectKind.Group, projectKind.Group
+	return d
 }
 
 // A world is an API server in memory with a manager that has a registry, in virtual time.

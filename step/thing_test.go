@@ -4,7 +4,6 @@
 package step_test
 
 import (
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,15 +15,12 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit/internal/testkind"
 )
 
 // A Thing is the object that the tests reconcile.
-type Thing struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              ThingSpec   `json:"spec,omitempty"`
-	Status            ThingStatus `json:"status,omitempty"`
-}
+type Thing = testkind.Object[ThingSpec, ThingStatus]
 
 type ThingSpec struct {
 	Size int `json:"size,omitempty"`
@@ -38,36 +34,7 @@ type ThingStatus struct {
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
 }
 
-func (t *Thing) DeepCopyObject() runtime.Object {
-	c := *t
-	c.ObjectMeta = *t.ObjectMeta.DeepCopy()
-	c.Status.Conditions = slices.Clone(t.Status.Conditions)
-	if t.Status.Counters != nil {
-		c.Status.Counters = make(map[string]int)
-		for k, v := range t.Status.Counters {
-			c.Status.Counters[k] = v
-		}
-	}
-	return &c
-}
-
-// A ThingList is there because the fake client wants one.
-type ThingList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Thing `json:"items"`
-}
-
-func (l *ThingList) DeepCopyObject() runtime.Object {
-	c := *l
-	c.Items = nil
-	for i := range l.Items {
-		c.Items = append(c.Items, *l.Items[i].DeepCopyObject().(*Thing))
-	}
-	return &c
-}
-
-var thingVersion = schema.GroupVersion{Group: "test.example.com", Version: "v1"}
+var thingVersion = testkind.Version
 
 // finalizer is what an engine of the name "things" takes by default.
 const finalizer = "test.example.com/things"
@@ -82,7 +49,8 @@ var (
 func schemeWith(add func(*runtime.Scheme) error) func() *runtime.Scheme {
 	return sync.OnceValue(func() *runtime.Scheme {
 		s := runtime.NewScheme()
-		s.AddKnownTypes(thingVersion, &Thing{}, &ThingList{})
+		s.AddKnownTypeWithName(thingVersion.WithKind("Thing"), &Thing{})
+		s.AddKnownTypeWithName(thingVersion.WithKind("ThingList"), &testkind.List[ThingSpec, ThingStatus]{})
 		metav1.AddToGroupVersion(s, thingVersion)
 		utilruntime.Must(add(s))
 		return s

@@ -31,18 +31,12 @@ import (
 func TestNoHotLoopInAnHour(t *testing.T) {
 	rings.Test(t, "simulates an hour")
 	options := envtest.CRDInstallOptions{Paths: []string{"config/crd/bases"}, ErrorIfPathMissing: true}
-	if err := envtest.ReadCRDFiles(&options); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, envtest.ReadCRDFiles(&options))
 	synctest.Test(t, func(t *testing.T) {
 		server := apiserver.New(apiserver.Options{Now: time.Now})
-		if err := server.Install(options.CRDs...); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, server.Install(options.CRDs...))
 		user, err := client.New(server.Config(), client.Options{Scheme: simScheme(t), FieldOwner: "kubectl-client-side-apply"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, err)
 		startManager(t, server)
 		cronJob := &v1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "hello", Namespace: "default"}, Spec: v1.CronJobSpec{
 			Schedule: "@every 20s", SuccessfulJobsHistoryLimit: ptr.To[int32](1),
@@ -50,16 +44,12 @@ func TestNoHotLoopInAnHour(t *testing.T) {
 				RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "busybox:1"}},
 			}}}},
 		}}
-		if err := user.Create(t.Context(), cronJob); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, user.Create(t.Context(), cronJob))
 		completed := 0
 		for range int(time.Hour / (5 * time.Second)) {
 			time.Sleep(5 * time.Second)
 			completed += completeJobs(t, user)
-			if err := user.Get(t.Context(), client.ObjectKeyFromObject(cronJob), cronJob); err != nil {
-				t.Fatal(err)
-			}
+			exampletest.Must(t, user.Get(t.Context(), client.ObjectKeyFromObject(cronJob), cronJob))
 			if i := slices.IndexFunc(cronJob.Status.Conditions, func(c metav1.Condition) bool { return c.Reason == step.ReasonHotLoop }); i >= 0 {
 				t.Fatalf("after %d Jobs: %s", completed, cronJob.Status.Conditions[i].Message)
 			}
@@ -78,9 +68,7 @@ func startManager(t *testing.T, server *apiserver.Server) {
 	options.Controller.SkipNameValidation = ptr.To(true)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	mgr, err := newManager(ctx, server.Config(), options, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	t.Cleanup(cancel)
 	exampletest.Run(t, mgr)
 }
@@ -90,9 +78,7 @@ func startManager(t *testing.T, server *apiserver.Server) {
 func completeJobs(t *testing.T, user client.Client) (completed int) {
 	t.Helper()
 	jobs := &batchv1.JobList{}
-	if err := user.List(t.Context(), jobs); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, user.List(t.Context(), jobs))
 	for _, job := range jobs.Items {
 		if job.Status.CompletionTime != nil {
 			continue
@@ -103,9 +89,7 @@ func completeJobs(t *testing.T, user client.Client) (completed int) {
 			{Type: batchv1.JobSuccessCriteriaMet, Status: corev1.ConditionTrue, LastTransitionTime: now},
 			{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: now},
 		}
-		if err := user.Status().Update(t.Context(), &job); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, user.Status().Update(t.Context(), &job))
 		completed++
 	}
 	return completed

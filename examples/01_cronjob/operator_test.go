@@ -46,9 +46,7 @@ func newStage(t *testing.T, plane *controlplane.ControlPlane) *stage {
 	t.Helper()
 	s := &stage{t: t, client: newUser(t, plane)}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}
-	if err := s.client.Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, s.client.Create(t.Context(), namespace))
 	s.namespace = namespace.Name
 
 	// The operator may do what its role says, and nothing else.
@@ -71,9 +69,7 @@ func newStage(t *testing.T, plane *controlplane.ControlPlane) *stage {
 		s.reconciles.Add(1)
 		return time.Now()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	t.Cleanup(cancel)
 	exampletest.Run(t, mgr)
 	return s

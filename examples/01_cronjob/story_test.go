@@ -95,9 +95,7 @@ func jobsComeAndGo(t *testing.T, s *stage) {
 	s.patch(cronJob, func(c *v1.CronJob) { c.Spec.Suspend = nil })
 	s.await("runs continue", func() bool { return latestJob(s.jobs()) > latest })
 
-	if err := s.client.Delete(t.Context(), cronJob); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, s.client.Delete(t.Context(), cronJob))
 	s.await("Jobs and Pods are deleted with their CronJob", func() bool { return len(s.jobs())+len(s.pods()) == 0 })
 }
 
@@ -120,9 +118,7 @@ func forbidWaits(t *testing.T, s *stage) {
 	})
 
 	err := s.client.Delete(t.Context(), &first[0], client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	s.await("the next run is started after the Job is gone", func() bool {
 		jobs := s.jobs()
 		return len(jobs) == 1 && jobs[0].Name > first[0].Name
@@ -146,9 +142,7 @@ func anIdleOperatorSendsNoRequests(t *testing.T, s *stage) {
 	cronJob := s.create("@every 1h")
 	base := cronJob.DeepCopy()
 	cronJob.Status.LastScheduleTime = &metav1.Time{Time: time.Now().Add(-time.Hour)}
-	if err := s.client.Status().Patch(t.Context(), cronJob, client.MergeFrom(base)); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, s.client.Status().Patch(t.Context(), cronJob, client.MergeFrom(base)))
 	s.await("the run has completed, and its event has been written", func() bool {
 		now := s.get(cronJob)
 		return len(s.jobs()) == 1 && len(now.Status.Active) == 0 && isScheduled(now, v1.ReasonScheduled) &&

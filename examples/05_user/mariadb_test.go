@@ -34,15 +34,11 @@ func startMariaDB(t *testing.T) Login {
 		t.Skip("mariadb-install-db is not installed: on Debian, apt-get install mariadb-server has it")
 	}
 	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	// The path of a socket is short. mariadbd may be in sbin, and what belongs to it is beside
 	// that.
 	directory, err := os.MkdirTemp("", "mariadb")
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(directory) })
 	data := filepath.Join(directory, "data")
 	common := []string{"--no-defaults", "--basedir=" + filepath.Dir(filepath.Dir(daemon)), "--datadir=" + data, "--user=" + me.Username}
@@ -51,15 +47,11 @@ func startMariaDB(t *testing.T) Login {
 	}
 	address := freeAddress(t)
 	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	server := exec.CommandContext(t.Context(), daemon, append(common, "--bind-address=127.0.0.1", "--port="+port, "--socket="+filepath.Join(directory, "socket"))...)
 	server.Cancel = func() error { return server.Process.Signal(os.Interrupt) }
 	server.WaitDelay = 10 * time.Second
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, server.Start())
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Wait() }()
 	t.Cleanup(func() {
@@ -98,9 +90,7 @@ func awaitAnswer(t *testing.T, admin Login, stopped chan error) {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	defer listener.Close() //nolint:errcheck // nothing was written
 	return listener.Addr().String()
 }

@@ -36,18 +36,14 @@ func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 func TestOperator(t *testing.T) {
 	c := exampletest.NewCluster(t, &shared, simScheme(t), "config/admission/policy.yaml")
 	server, err := startEmbedded("127.0.0.1:0", embeddedAdmin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	admin, err := connectMySQL(t.Context(), Login{Address: server.address, Username: embeddedAdmin.Username, Password: embeddedAdmin.Password}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	log := start(t, c, server.address)
 	o := &operatorTest{T: t, Cluster: c, admin: admin, secrets: map[string]bool{}}
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/failure"
 )
@@ -26,9 +27,7 @@ import (
 func newServer(t *testing.T, change ...func(*server.Options)) (address string) {
 	t.Helper()
 	s, stop, err := startServer(t.TempDir(), change...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	t.Cleanup(stop)
 	return s.ClientURL()
 }
@@ -37,14 +36,10 @@ func newServer(t *testing.T, change ...func(*server.Options)) (address string) {
 func newJetStream(t *testing.T, address string, options ...nats.Option) jetstream.JetStream {
 	t.Helper()
 	conn, err := nats.Connect(address, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	t.Cleanup(conn.Close)
 	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	return js
 }
 
@@ -52,9 +47,7 @@ func newLease(t *testing.T, address string) *external.Lease[Server] {
 	t.Helper()
 	s := newServers(address, dialNATS)
 	lease, err := s.lease(t.Context(), nil, "", v1.Server{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	t.Cleanup(func() {
 		if err := errors.Join(lease.Release(), lease.Conn.Close()); err != nil {
 			t.Error(err)
@@ -103,27 +96,21 @@ func TestStreamClient(t *testing.T) {
 
 	// Another client changes what the spec has, and what it does not have.
 	stream, err := js.Stream(t.Context(), "ORDERS")
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	edited := stream.CachedInfo().Config
 	edited.Subjects, edited.MaxMsgs, edited.Description = []string{"other"}, 5, "edited by hand"
 	if _, err := js.UpdateStream(t.Context(), edited); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, "edited", c.Observe, obj, "ORDERS", external.Drifted, "spec.subjects", "spec.maxMessages")
-	if err := c.Update(t.Context(), obj, "ORDERS"); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, c.Update(t.Context(), obj, "ORDERS"))
 	expect(t, "updated", c.Observe, obj, "ORDERS", external.UpToDate)
 	if c.now.Description != "edited by hand" {
 		t.Errorf("the update has overwritten the description, which is not ours: %q", c.now.Description)
 	}
 
 	for range 2 {
-		if err := c.Delete(t.Context(), obj, "ORDERS"); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, c.Delete(t.Context(), obj, "ORDERS"))
 	}
 	expect(t, "deleted", c.Observe, obj, "ORDERS", external.Absent)
 }
@@ -160,9 +147,7 @@ func TestImmutableFields(t *testing.T) {
 		}
 		obj.Spec.Retention, obj.Spec.Discard, obj.Spec.MaxBytes, obj.Spec.MaxMessageBytes = v1.RetentionInterest, v1.DiscardNew, new(int64(1<<20)), new(int32(1000))
 		expect(t, "changed", c.Observe, obj, "ORDERS", external.Drifted, "spec.retention", "spec.discard", "spec.maxBytes", "spec.maxMessageBytes")
-		if err := c.Update(t.Context(), obj, "ORDERS"); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, c.Update(t.Context(), obj, "ORDERS"))
 		expect(t, "updated", c.Observe, obj, "ORDERS", external.UpToDate)
 	})
 }
@@ -213,9 +198,7 @@ func TestConsumerClient(t *testing.T) {
 	}
 	obj.Spec.FilterSubjects = []string{"orders.sent", "orders.paid"}
 	expect(t, "edited", c.Observe, obj, "billing", external.Drifted, "spec.filterSubjects", "spec.maxDeliver")
-	if err := c.Update(t.Context(), obj, "billing"); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, c.Update(t.Context(), obj, "billing"))
 	expect(t, "updated", c.Observe, obj, "billing", external.UpToDate)
 	if c.now.Description != "edited by hand" {
 		t.Errorf("the update has overwritten the description, which is not ours: %q", c.now.Description)
@@ -228,9 +211,7 @@ func TestConsumerClient(t *testing.T) {
 		t.Errorf("got %v, %+v", err, got)
 	}
 	for range 2 {
-		if err := c.Delete(t.Context(), obj, "billing"); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, c.Delete(t.Context(), obj, "billing"))
 	}
 	expect(t, "deleted", c.Observe, obj, "billing", external.Absent)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -48,9 +49,7 @@ func TestConnectionsAreShared(t *testing.T) {
 	lease := func(server v1.Server) *external.Lease[Server] {
 		t.Helper()
 		l, err := s.lease(t.Context(), cluster, "default", server)
-		if err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, err)
 		return l
 	}
 	with := v1.Server{CredentialsSecret: secret.Name}
@@ -58,9 +57,7 @@ func TestConnectionsAreShared(t *testing.T) {
 	other, elsewhere := lease(v1.Server{}), lease(v1.Server{Address: "nats://other"})
 
 	secret.Data["token"] = []byte("two")
-	if err := cluster.Update(t.Context(), secret); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, cluster.Update(t.Context(), secret))
 	third := lease(with)
 	if diff := cmp.Diff([]string{"nats://standard one", "nats://standard ", "nats://other ", "nats://standard two"}, dialed); diff != "" {
 		t.Errorf("dialed (-want +got):\n%s", diff)
@@ -125,9 +122,7 @@ func TestConsumerConnects(t *testing.T) {
 			}
 			c := consumers{newServers("nats://standard", dialNothing), newStreamReference()}
 			set, err := condition.NewSet(obj, condition.Options{Declared: c.streamOf.Conditions()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			exampletest.Must(t, err)
 			req := &step.Request[*v1.Consumer]{Object: obj, Conditions: set, Client: fake.NewClientBuilder().WithScheme(simScheme(t)).WithObjects(objects...).Build()}
 			if obj.DeletionTimestamp.IsZero() {
 				err = c.streamOf.Await(t.Context(), req)

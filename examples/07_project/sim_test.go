@@ -144,13 +144,9 @@ func newPlan() *unstructured.Unstructured {
 // readDefinition returns the definition of BackupPlans.
 func readDefinition(t *testing.T) *unstructured.Unstructured {
 	text, err := os.ReadFile("config/late/backupplans.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	crd := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(text, &crd.Object); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, yaml.Unmarshal(text, &crd.Object))
 	return crd
 }
 

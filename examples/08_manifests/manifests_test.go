@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
@@ -28,9 +29,7 @@ func connect(t *testing.T) (client.Client, *apply.Applier) {
 	t.Helper()
 	server := apiserver.New(apiserver.Options{Seed: 1, Now: time.Now})
 	c, err := client.New(server.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, err)
 	return c, &apply.Applier{Client: c, FieldOwner: "manifests"}
 }
 
@@ -38,9 +37,7 @@ func TestInstall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, a := connect(t)
 		var out bytes.Buffer
-		if err := install(t.Context(), a, shop, "manifests/shop", &out); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, install(t.Context(), a, shop, "manifests/shop", &out))
 		catalog := &unstructured.Unstructured{}
 		catalog.SetAPIVersion("example.com/v1")
 		catalog.SetKind("Catalog")
@@ -64,16 +61,10 @@ func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, a := connect(t)
 		dir := t.TempDir()
-		if err := os.CopyFS(filepath.Join(dir, "shop"), os.DirFS("manifests/shop")); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, os.CopyFS(filepath.Join(dir, "shop"), os.DirFS("manifests/shop")))
 		broken := filepath.Join(dir, "another")
-		if err := os.MkdirAll(broken, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(broken, "a.yaml"), []byte("a: [\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, os.MkdirAll(broken, 0o755))
+		exampletest.Must(t, os.WriteFile(filepath.Join(broken, "a.yaml"), []byte("a: [\n"), 0o600))
 		ctx, stop := context.WithCancel(t.Context())
 		var out bytes.Buffer
 		done := make(chan error)
@@ -85,21 +76,15 @@ func TestFollow(t *testing.T) {
 			t.Fatalf("%v\n%s", err, &out)
 		}
 		settings.Data["currency"] = "USD"
-		if err := c.Update(ctx, settings); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, c.Update(ctx, settings))
 		time.Sleep(time.Minute)
 		if err := c.Get(ctx, key, settings); err != nil || settings.Data["currency"] != "EUR" {
 			t.Errorf("the drift is still there: %v %v", settings.Data, err)
 		}
 		text, err := os.ReadFile(filepath.Join(dir, "shop/shop.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, err)
 		last := bytes.LastIndex(text, []byte("---"))
-		if err := os.WriteFile(filepath.Join(dir, "shop/shop.yaml"), text[:last], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.Must(t, os.WriteFile(filepath.Join(dir, "shop/shop.yaml"), text[:last], 0o600))
 		time.Sleep(time.Minute)
 		if err := c.Get(ctx, key, settings); !apierrors.IsNotFound(err) {
 			t.Errorf("what has left the file: %v", err)

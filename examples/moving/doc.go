@@ -3,7 +3,7 @@
 
 // Package moving is the example for docs/moving.md: a reconciler as users of kubebuilder write it
 // (package before), the same code as a single step of an engine (package onestep), and the result
-// of the move (package after). The test of the reconciler is the same file in all three.
+// of the move (package after). One test of the reconciler is run with all three.
 //
 // Directory cronjob has a larger one: the CronJob of kubebuilder's tutorial, in five stages.
 package moving

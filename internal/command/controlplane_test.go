@@ -35,9 +35,7 @@ func runControlPlaneCommand(t *testing.T, args ...string) (string, error) {
 func TestControlPlaneEnvIsUnderstoodByAShell(t *testing.T) {
 	rings.Test(t, "builds a control plane")
 	script, err := runControlPlaneCommand(t, "env")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	shell := exec.CommandContext(t.Context(), "sh", "-c", script+`exec "$KUBEBUILDER_ASSETS/kubectl" version --client`)
 	output, err := shell.CombinedOutput()
 	if err != nil || !strings.Contains(string(output), "Client Version: v1.") {
@@ -48,13 +46,9 @@ func TestControlPlaneEnvIsUnderstoodByAShell(t *testing.T) {
 func TestControlPlaneBuildAndEnvAgree(t *testing.T) {
 	rings.Test(t, "builds a control plane")
 	built, err := runControlPlaneCommand(t, "build")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	path, err := runControlPlaneCommand(t, "env", "--format", "path")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if built != path {
 		t.Errorf("build prints %q and env %q", built, path)
 	}
@@ -93,9 +87,7 @@ func TestQuoteForShell(t *testing.T) {
 func TestControlPlaneStartUntilItIsInterrupted(t *testing.T) {
 	rings.Test(t, "builds a control plane")
 	assets, err := controlplane.Build(t.Context(), controlplane.BuildOptions{Progress: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	kubeconfig := filepath.Join(t.TempDir(), "it's a config")
 	ctx, interrupt := context.WithCancel(t.Context())
 	output, input := io.Pipe()

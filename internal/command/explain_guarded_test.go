@@ -100,9 +100,7 @@ func checkViewPasses(t *testing.T, plane *controlplane.ControlPlane, f *viewFlag
 		{"/page.js", "EventSource", http.StatusOK},
 	} {
 		response, err := client.Get(server.URL + test.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body, _ := io.ReadAll(response.Body) //nolint:errcheck // the body is compared
 		_ = response.Body.Close()
 		if response.StatusCode != test.code || !strings.Contains(string(body), test.want) {
@@ -114,17 +112,13 @@ func checkViewPasses(t *testing.T, plane *controlplane.ControlPlane, f *viewFlag
 	defer other.Close()
 	for _, address := range []string{other.URL + "/?key=" + second.key, server.URL + "/objects"} {
 		response, err := client.Get(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _ = response.Body.Close(); response.StatusCode != http.StatusOK {
 			t.Errorf("with two pages: %s answers %s", address, response.Status)
 		}
 	}
 	response, err := client.Get(server.URL + "/objects?stream=1") // the first event comes before the stream ends
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close() //nolint:errcheck // only read from
 	if line, err := bufio.NewReader(response.Body).ReadString('\n'); err != nil || line != "event: patch\n" {
 		t.Errorf("the stream begins with %q, error %v", line, err)
@@ -134,18 +128,14 @@ func checkViewPasses(t *testing.T, plane *controlplane.ControlPlane, f *viewFlag
 func getWithToken(t *testing.T, address, token string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	client := &http.Client{Transport: (&operatorFlags{insecure: true}).transport()}
 	defer client.CloseIdleConnections()
 	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = response.Body.Close()
 	return response.StatusCode
 }
@@ -167,9 +157,7 @@ func kubectlOf(t *testing.T, plane *controlplane.ControlPlane) func(args ...stri
 func serveGuarded(t *testing.T, plane *controlplane.ControlPlane, object journal.Object) (endpoint string) {
 	t.Helper()
 	address, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	mgr, err := ctrl.NewManager(plane.Config(), ctrl.Options{
 		Logger: logr.Discard(),
 		Metrics: metricsserver.Options{
@@ -177,13 +165,9 @@ func serveGuarded(t *testing.T, plane *controlplane.ControlPlane, object journal
 			FilterProvider: filters.WithAuthenticationAndAuthorization,
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	observer, err := observe.Manager(mgr, observe.WithPage())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	run := journal.NewRun(observer, "1", "settings", object)
 	run.Note(t.Context(), journal.Started{})
 	run.Note(t.Context(), journal.StepEnded{Step: "Copy", Phase: journal.PhaseDo, Outcome: journal.Outcome{Waits: []journal.Wait{{For: "ConfigMap default/other"}}}})

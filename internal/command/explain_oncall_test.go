@@ -76,9 +76,7 @@ func TestExplainOfARemovedDefinition(t *testing.T) {
 	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	endpoint := listen(t, operator(t))
 	d.says(t, "rwexternal/gone --endpoint "+endpoint, 1, "RWExternal default/gone does not exist\n")
-	if err := d.dynamic.Resource(definitions).Delete(t.Context(), "rwexternals.demo.ctrlkit.dev", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.dynamic.Resource(definitions).Delete(t.Context(), "rwexternals.demo.ctrlkit.dev", metav1.DeleteOptions{}))
 	for _, kind := range []string{"rwexternal", "rwexternals", "RWExternal", "rwexternals.demo.ctrlkit.dev", "rwexternals.v1.demo.ctrlkit.dev"} {
 		output := d.says(t, kind+"/waits --endpoint "+endpoint, 1,
 			"RWExternal default/waits can't be read: the API server serves no RWExternal any more: its definition was removed, and the objects with it; install it again", "ReadInput waits for Secret default/missing")
@@ -142,9 +140,7 @@ func TestExplainNamesTheLeader(t *testing.T) {
 		_, err := client.CoordinationV1().Leases("default").Create(t.Context(), &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at, LeaseDurationSeconds: &seconds},
 		}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	lease("op.example.com", "operator-5f9c-x2x2x_0123", time.Second)
 	lease("old.example.com", "former-5f9c-x2x2x_0123", time.Hour)
@@ -169,9 +165,7 @@ func TestExplainNamesTheLeader(t *testing.T) {
 func TestExplainInJSONHasNoControlCharacters(t *testing.T) {
 	const message = "a\x1b[2J\u009b31m\u202e\u2066\U000e0041\x7fé\n🙂"
 	var text strings.Builder
-	if err := writeJSON(&text, map[string]string{"message": message}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, writeJSON(&text, map[string]string{"message": message}))
 	for _, r := range text.String() {
 		if !unicode.IsGraphic(r) && r != '\n' {
 			t.Errorf("%U in %q", r, text.String())
@@ -203,7 +197,5 @@ func writeKubeconfig(t *testing.T, file, server string) {
 	if strings.HasPrefix(server, "http:") {
 		config = strings.Replace(config, ", insecure-skip-tls-verify: true", "", 1)
 	}
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(config), 0o600))
 }

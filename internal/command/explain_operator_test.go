@@ -41,26 +41,18 @@ func TestExplainAnOperator(t *testing.T) {
 func startOperator(t *testing.T, plane *controlplane.ControlPlane) (endpoint string) {
 	t.Helper()
 	project, err := run.FindProject(t.Context(), "../../examples/03_rwexternal")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	program, err := project.Build(t.Context(), func(string) {}, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	endpoint, err = freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var output strings.Builder
 	operator := exec.CommandContext(t.Context(), program, "--metrics-bind-address="+endpoint)
 	operator.Env = append(os.Environ(), "KUBECONFIG="+plane.Kubeconfig())
 	operator.Stderr = &output
 	operator.Cancel = func() error { return operator.Process.Signal(os.Interrupt) }
 	operator.WaitDelay = 10 * time.Second
-	if err := operator.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, operator.Start())
 	t.Cleanup(func() { // the context of the test is done by now
 		_ = operator.Wait()
 		if t.Failed() {

@@ -49,20 +49,12 @@ func newDemo(t *testing.T) *demo {
 	t.Helper()
 	server := apiserver.New(apiserver.Options{})
 	text, err := os.ReadFile("../../examples/03_rwexternal/config/crd/bases/demo.ctrlkit.dev_rwexternals.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var crd apiextensionsv1.CustomResourceDefinition
-	if err := yaml.Unmarshal(text, &crd); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Install(&crd); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(text, &crd))
+	must(t, server.Install(&crd))
 	client, err := dynamic.NewForConfig(server.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d := &demo{
 		kubeconfig: filepath.Join(t.TempDir(), "config"), config: server.Config(), dynamic: client, resources: client.Resource(rwexternals).Namespace("default"),
 	}
@@ -106,9 +98,7 @@ func (d *demo) create(t *testing.T, name string, conditions ...any) {
 		"spec": map[string]any{"inputSecret": "missing", "outputSecret": map[string]any{"name": "out"}},
 	}}
 	created, err := d.resources.Create(t.Context(), obj, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	created.Object["status"] = map[string]any{"conditions": conditions}
 	if _, err := d.resources.UpdateStatus(t.Context(), created, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -201,14 +191,10 @@ func TestExplainSaysWhichOfSeveralKinds(t *testing.T) {
 	d := newDemo(t)
 	definitions := d.dynamic.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
 	other, err := definitions.Get(t.Context(), "rwexternals.demo.ctrlkit.dev", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	again := &unstructured.Unstructured{Object: map[string]any{"apiVersion": other.GetAPIVersion(), "kind": other.GetKind(), "spec": other.Object["spec"]}}
 	again.SetName("rwexternals.z.example.com")
-	if err := unstructured.SetNestedField(again.Object, "z.example.com", "spec", "group"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unstructured.SetNestedField(again.Object, "z.example.com", "spec", "group"))
 	if _, err := definitions.Create(t.Context(), again, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

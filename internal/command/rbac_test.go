@@ -50,9 +50,7 @@ func TestRBACOfAnyOperator(t *testing.T) {
 		Needs      []permission.Need
 		Comparison rbac.Comparison
 	}
-	if err := errors.Join(err, json.Unmarshal([]byte(printed), &d)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, json.Unmarshal([]byte(printed), &d)))
 	table, _ := reported(t, rbacOptions{output: &choice{value: "table"}}, d.Needs)
 	wantMatches(t, table, `(?m)^RESOURCE +VERBS +ASKED BY$`, `(?m)^deployments\.apps +watch +the cache\n +create +sim/testdata/guide/controller\.go:\d+$`)
 
@@ -66,9 +64,7 @@ func TestRBACOfAnyOperator(t *testing.T) {
 	other := strings.Replace(role, "  - create\n", "", 1) + "- {apiGroups: [batch], resources: [jobs], verbs: [delete]}\n"
 	marker := "package op\n\n// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=delete\n"
 	for name, text := range map[string]string{complete: other, filepath.Join(complete, "../../../go.mod"): "module op\n", filepath.Join(complete, "../../../op.go"): marker} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	text, code := reported(t, rbacOptions{output: &choice{value: "table"}, check: []string{complete}}, d.Needs)
 	wantMatches(t, text,

@@ -36,22 +36,16 @@ import (
 func TestRun(t *testing.T) {
 	rings.Test(t, "compiles an operator")
 	assets, err := controlplane.FindAssets(t.Context(), controlplane.AllParts, controlplane.BuildOptions{Progress: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Setenv("GOWORK", "off") // as in the scripts, for which the program is up to date then
 	const greeter = "testdata/greeter"
 	project, err := run.FindProject(t.Context(), greeter)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := project.Build(t.Context(), func(string) {}, os.Stderr); err != nil { // before several runs do it at the same time
 		t.Fatal(err)
 	}
 	caches, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, plane := range []run.Where{run.OnMemory, run.OnControlPlane} {
 		t.Run(string(plane), func(t *testing.T) {
 			runScripts(t, "run", testscript.Params{

@@ -53,14 +53,10 @@ func runScripts(t *testing.T, dir string, p testscript.Params) {
 	rings.Test(t, "runs the command")
 	rings.Reads(t, "../..")
 	output, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE", "GOFLAGS").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines := strings.Split(string(output), "\n")
 	checkout, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	setup, condition, commands := p.Setup, p.Condition, map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "until": until, "obeys": obeys}
 	for name, f := range p.Cmds {
 		commands[name] = f
@@ -163,4 +159,11 @@ func freePort() (string, error) {
 		return "", err
 	}
 	return listener.Addr().String(), listener.Close()
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -26,28 +26,18 @@ func TestDocumentCommandsEndOnSIGTERM(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			document := filepath.Join(t.TempDir(), "endless.ctrlkit")
-			if err := syscall.Mkfifo(document, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, syscall.Mkfifo(document, 0o600))
 			program, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, program, name, document)
 			cmd.Args[0] = "ctrlkit"
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Start())
 			writer, err := os.OpenFile(document, os.O_WRONLY, 0) // waits until the command reads
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer writer.Close()
-			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Process.Signal(syscall.SIGTERM))
 			var exit *exec.ExitError
 			if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
 				t.Errorf("%s ended with %v, want exit code %d", name, err, exitInterrupted)

@@ -48,9 +48,7 @@ TestA            9         0  0s
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "progress")
-			if err := os.WriteFile(file, []byte(tt.file), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, []byte(tt.file), 0o600))
 			done, cancel := context.WithCancel(t.Context())
 			cancel()
 			var shown, got strings.Builder

@@ -32,9 +32,7 @@ func TestStartIsCheap(t *testing.T) {
 	total := 0
 	for _, found := range initialized {
 		bytes, err := strconv.Atoi(string(found[2]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		total += bytes
 		if regexp.MustCompile(`/internal/drawing(/|$)|/diagram(/|$)`).Match(found[1]) {
 			t.Errorf("%s is initialized (%d bytes): only a command that draws may pay for pictures", found[1], bytes)

@@ -35,25 +35,15 @@ import (
 func TestTutorial(t *testing.T) {
 	rings.Test(t, "compiles an operator, and runs its simulation twice")
 	page, err := os.ReadFile("../../docs/tutorial.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	assets, err := controlplane.FindAssets(t.Context(), controlplane.AllParts, controlplane.BuildOptions{Progress: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	address, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file := filepath.Join(t.TempDir(), "tutorial.txtar")
-	if err := os.WriteFile(file, tutorialScript(string(page), address), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, tutorialScript(string(page), address), 0o600))
 	caches, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	runScripts(t, "", testscript.Params{
 		Files: []string{file},
 		Setup: func(env *testscript.Env) error {

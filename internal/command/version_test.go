@@ -14,9 +14,7 @@ import (
 
 func TestControlPlaneVersionIsThatOfItsModule(t *testing.T) {
 	content, err := os.ReadFile("../../controlplane/kubernetes/go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := regexp.MustCompile(`k8s\.io/kubernetes (v\S+)`).FindSubmatch(content)
 	if found == nil || string(found[1]) != controlPlaneVersion {
 		t.Errorf("the module builds %q, the command says %s", found, controlPlaneVersion)

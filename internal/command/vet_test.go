@@ -23,17 +23,11 @@ import (
 func moduleAt(t *testing.T, files map[string]string) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	required, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const path = "github.com/ctrlkit/ctrlkit"
 	files["go.mod"] = strings.Replace(string(required), "module "+path, "module example.com/operator", 1) +
 		fmt.Sprintf("\nrequire %s v0.0.0\n\nreplace %[1]s => %q\n", path, root)
@@ -41,12 +35,8 @@ func moduleAt(t *testing.T, files map[string]string) {
 	dir := t.TempDir()
 	for name, text := range files {
 		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		must(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	t.Chdir(dir)
 	t.Setenv("GOWORK", "off")
@@ -111,9 +101,7 @@ func TestVetSaysWhatCannotBeLoaded(t *testing.T) {
 			moduleAt(t, tt.files)
 			if tt.sums != "" {
 				t.Setenv("GOFLAGS", "-mod=readonly")
-				if err := os.Remove("go.sum"); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Remove("go.sum"))
 			}
 			_, _, err := execute(t, "", "vet")
 			if exitCode(err) != exitFound || !regexp.MustCompile(tt.want).MatchString(errorText(err)) || strings.Count(errorText(err), "\n") > 6 {
@@ -170,9 +158,7 @@ func exampleFiles(t *testing.T) map[string]string {
 				continue
 			}
 			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			code := strings.ReplaceAll(string(text), "github.com/ctrlkit/ctrlkit/examples/03_rwexternal", "example.com/operator")
 			files[filepath.Join(filepath.Dir(pattern), filepath.Base(name))] = strings.Replace(code, "package main\n", "package operator\n", 1)
 		}

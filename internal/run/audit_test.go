@@ -23,14 +23,10 @@ const auditedUser = "system:serviceaccount:system:manager"
 func post(t *testing.T, a *audit, event string) {
 	t.Helper()
 	config, err := os.ReadFile(a.dir + "/" + webhookFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	url := regexp.MustCompile(`server: "([^"]+)"`).FindStringSubmatch(string(config))[1]
 	answer, err := http.Post(url, "application/json", strings.NewReader(`{"kind":"EventList","items":[`+event+`]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer answer.Body.Close() //nolint:errcheck // only read from
 	if answer.StatusCode != http.StatusOK {
 		t.Errorf("the answer is %s", answer.Status)
@@ -61,9 +57,7 @@ func TestAudit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, err := newAudit(auditedUser)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			a.settle = 0
 			defer a.close() //nolint:errcheck // nothing depends on it
 			post(t, a, test.event)
@@ -88,19 +82,13 @@ func TestAudit(t *testing.T) {
 // The audit hears only who knows its secret.
 func TestAuditHasASecret(t *testing.T) {
 	a, err := newAudit(auditedUser)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer a.close() //nolint:errcheck // nothing depends on it
 	config, err := os.ReadFile(a.dir + "/" + webhookFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	url := regexp.MustCompile(`server: "(http://[^/]+)/`).FindStringSubmatch(string(config))[1]
 	answer, err := http.Post(url+"/guess", "application/json", strings.NewReader(`{}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer answer.Body.Close() //nolint:errcheck // only read from
 	if answer.StatusCode != http.StatusNotFound {
 		t.Errorf("the answer is %s", answer.Status)
@@ -117,17 +105,11 @@ rules:
 // The rule that is missing is named, once, as the files lack it.
 func TestExplainRefusals(t *testing.T) {
 	file := t.TempDir() + "/role.yaml"
-	if err := os.WriteFile(file, []byte(auditedRole), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(auditedRole), 0o600))
 	policy, err := rbac.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	who, err := policy.Account("system/manager")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a := &account{policy: policy, user: who}
 	owners := []permission.Need{{Group: "web.example.com", Resource: "websites/finalizers", Verb: "update"}}
 	create := permission.Need{Resource: "configmaps", Verb: "create", Targets: []permission.Target{{Namespace: "default"}}}

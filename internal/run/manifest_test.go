@@ -46,9 +46,7 @@ a: [
 	var got []string
 	for _, name := range []string{"good.yaml", "good.json"} {
 		manifests, err := ReadManifests(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, manifest := range manifests {
 			got = append(got, manifest.Object.GetKind()+" "+manifest.Object.GetName()+manifest.Object.GetGenerateName()+strings.TrimPrefix(manifest.Where(), dir))
 			manifest.Object.DeepCopy() // panics on numbers that are not as the API machinery wants them
@@ -97,9 +95,7 @@ spec:
     - {name: Detail, type: string, jsonPath: .status.detail, priority: 1}
 `)
 	definitions, err := ReadDefinitions([]string{filepath.Join(dir, "crds.yaml")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(definitions) != 1 {
 		t.Fatalf("got %d definitions, want 1", len(definitions))
 	}

@@ -141,13 +141,9 @@ func TestOperatorEndedOfThisProgram(t *testing.T) {
 		panic("on purpose")
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := &runner{project: &Project{ModuleDir: filepath.Dir(filepath.Dir(dir))}, program: filepath.Join(t.TempDir(), "op"), start: time.Now()}
 	r.operator = startTestOperator(t, fmt.Sprintf("unset %s; CTRLKIT_TEST_PANIC=1 exec %s -test.run '^%s$'", superviseVariable, self, t.Name()), nil)
 	err = r.operatorEnded()

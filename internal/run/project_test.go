@@ -24,12 +24,8 @@ func layOut(t *testing.T, archive string) string {
 	dir := t.TempDir()
 	for _, file := range txtar.Parse([]byte(archive)).Files {
 		name := filepath.Join(dir, filepath.FromSlash(file.Name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, file.Data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must(t, os.WriteFile(name, file.Data, 0o600))
 	}
 	return dir
 }
@@ -71,13 +67,9 @@ func TestConventions(t *testing.T) {
 			dir := layOut(t, test.files)
 			project := &Project{Dir: filepath.Join(dir, "outside", "m", "op"), ModuleDir: filepath.Join(dir, "outside", "m")}
 			crds, err := project.CRDFiles()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			samples, err := project.SampleFiles()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(test.crds, relativeTo(t, dir, crds)); diff != "" {
 				t.Errorf("definitions (-want +got):\n%s", diff)
 			}
@@ -93,9 +85,7 @@ func relativeTo(t *testing.T, dir string, files []string) []string {
 	var names []string
 	for _, file := range files {
 		name, err := filepath.Rel(dir, file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		names = append(names, filepath.ToSlash(name))
 	}
 	return names
@@ -123,9 +113,7 @@ func TestFindProject(t *testing.T) {
 	dir := layOut(t, tinyModule)
 	for _, arg := range []string{filepath.Join(dir, "cmd", "op"), filepath.Join(dir, "cmd", "op", "main.go")} {
 		project, err := FindProject(t.Context(), arg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if project.ImportPath != "example.com/tiny/cmd/op" || project.Name() != "op" || filepath.Base(project.ModuleDir) != filepath.Base(dir) {
 			t.Errorf("%s: got %+v", arg, project)
 		}
@@ -160,9 +148,7 @@ func main() {}
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(layOut(t, module+files))
 			project, err := FindProject(t.Context(), ".")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if want := "." + string(filepath.Separator) + "cmd"; project.ImportPath != "example.com/tiny/cmd" || project.instead != want {
 				t.Errorf("got %+v, want %s", project, want)
 			}
@@ -176,30 +162,22 @@ func main() {}
 func TestBuild(t *testing.T) {
 	rings.Test(t, "runs the go command")
 	cache, err := exec.Command("go", "env", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	dir := layOut(t, tinyModule)
 	var complaints bytes.Buffer
 
 	project, err := FindProject(t.Context(), filepath.Join(dir, "cmd", "op"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	program, err := project.Build(t.Context(), func(string) {}, &complaints)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if info, err := os.Stat(program); err != nil || info.Mode()&0o100 == 0 || complaints.Len() > 0 {
 		t.Errorf("%s is no program: %v; the compiler says %q", program, err, complaints.String())
 	}
 
 	project, err = FindProject(t.Context(), filepath.Join(dir, "broken"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := project.Build(t.Context(), func(string) {}, &complaints); !errors.Is(err, ErrDoesNotCompile) {
 		t.Errorf("got %v, want that it does not compile", err)
 	}
@@ -222,5 +200,12 @@ func TestBuildOutputTellsPackagesFromComplaints(t *testing.T) {
 	}
 	if got, want := o.complaints.String(), "# example.com/x\n../op/cmd/x.go:1:2: no\n\t../op/cmd/y.go:3: other\n/abs/z.go:1:1: no\n\tindented\nlast:\n"; got != want {
 		t.Errorf("complaints: got %q, want %q", got, want)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -63,9 +63,7 @@ func newSamples(t *testing.T, m *moody, kind string, names ...string) *runner {
 	m.server, m.start, m.asked = config.Transport, time.Now(), map[string]int{}
 	config.Transport = m
 	c, err := newCluster(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := &runner{Options: Options{Namespace: "default"}, cluster: c, steps: &steps{out: io.Discard, width: func() int { return 80 }}, operator: &operator{ended: make(chan struct{})}}
 	for i, name := range names {
 		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name}}}

@@ -31,9 +31,7 @@ func TestScreenDrawsOverTheLastPicture(t *testing.T) {
 	for _, step := range steps {
 		out.Reset()
 		width = step.width
-		if err := s.draw(step.above, step.lines); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.draw(step.above, step.lines))
 		if got := out.String(); got != step.want {
 			t.Errorf("%s: got %q, want %q", step.name, got, step.want)
 		}

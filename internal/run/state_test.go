@@ -70,12 +70,8 @@ func TestPrinterColumnsShowMostOfAStatus(t *testing.T) {
 func parseObject(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	asJSON, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	u := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(asJSON, &u.Object); err != nil {
-		t.Fatal(err)
-	}
+	must(t, utiljson.Unmarshal(asJSON, &u.Object))
 	return u
 }

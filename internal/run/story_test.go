@@ -35,9 +35,7 @@ func TestStories(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			differs := false
 			teller := newStoryteller()
 			for i, section := range archive.Files {
@@ -51,9 +49,7 @@ func TestStories(t *testing.T) {
 				}
 			}
 			if differs && *update {
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(file, txtar.Format(archive), 0o644))
 			}
 		})
 	}
@@ -93,9 +89,7 @@ func (s *storyteller) play(t *testing.T, section txtar.File) (got string, isGold
 	}
 	for _, change := range storyChanges(t, section.Data, second) {
 		for _, notice := range s.world.Apply(change) {
-			if err := (Plain{Writer: &s.plain, Start: storyStart}).Print(notice, s.now); err != nil {
-				t.Fatal(err)
-			}
+			must(t, (Plain{Writer: &s.plain, Start: storyStart}).Print(notice, s.now))
 		}
 	}
 	return "", false
@@ -105,13 +99,9 @@ func (s *storyteller) play(t *testing.T, section txtar.File) (got string, isGold
 func storyChanges(t *testing.T, data []byte, how string) []Change {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "objects.yaml")
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, data, 0o600))
 	manifests, err := ReadManifests(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	columns := []Column{{Name: "Last Schedule", Path: ".status.lastScheduleTime"}, {Name: "Active", Path: ".status.active"}}
 	var changes []Change
 	for _, manifest := range manifests {

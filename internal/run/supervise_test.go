@@ -35,23 +35,15 @@ func supervise(t *testing.T, grace time.Duration, script string) *supervised {
 	t.Helper()
 	rings.Test(t, "starts processes")
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.Command(self, "sh", "-c", script)
 	cmd.Env = append(os.Environ(), superviseVariable+"="+grace.String())
 	cmd.Stderr = os.Stderr
 	lifeline, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	output, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	s := &supervised{cmd: cmd, lifeline: lifeline, output: bufio.NewReader(output)}
 	t.Cleanup(func() { _ = lifeline.Close() })
 	if line, err := s.output.ReadString('\n'); err != nil || line != "up\n" {
@@ -67,9 +59,7 @@ func (s *supervised) gone(t *testing.T) (output string, code int) {
 	tooLong := time.AfterFunc(20*time.Second, func() { panic("a process remains") })
 	defer tooLong.Stop()
 	written, err := io.ReadAll(s.output)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = s.cmd.Wait() // the code says how it ended
 	return string(written), s.cmd.ProcessState.ExitCode()
 }
@@ -125,13 +115,9 @@ func startTestOperator(t *testing.T, script string, pass func(string)) *operator
 	t.Helper()
 	rings.Test(t, "starts processes")
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o, err := startOperator([]string{self}, []string{"sh", "-c", script}, []string{superviseVariable + "=1h"}, &logTail{pass: pass})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(o.stop)
 	return o
 }
@@ -169,14 +155,10 @@ func TestLogTailIsBounded(t *testing.T) {
 
 func TestOperatorStopsWithAllThatItStarted(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(fifo, 0o600))
 	o := startTestOperator(t, "sleep 1000 >"+fifo+" & wait", nil)
 	held, err := os.Open(fifo) // waits until a process writes to it
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer held.Close()
 	o.stop()
 	o.stop() // a second time does no harm

@@ -84,9 +84,7 @@ func TestConditionHolds(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.text, func(t *testing.T) {
 			condition, err := ParseCondition(test.text, untilKinds())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			holds, missing := condition.Holds(world)
 			if holds != (test.missing == "") || missing != test.missing {
 				t.Errorf("holds: %v, missing %q, want %q", holds, missing, test.missing)

@@ -41,24 +41,18 @@ func guestbook(dir string) (*Project, API) {
 // write writes a plan that must have no conflicts.
 func write(t *testing.T, plan *Plan, err error) *Plan {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if conflicts := plan.Conflicts(); len(conflicts) > 0 || len(plan.Notes) > 0 {
 		t.Fatalf("conflicts %q, notes %q", conflicts, plan.Notes)
 	}
-	if err := plan.Write(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, plan.Write())
 	return plan
 }
 
 func open(t *testing.T, dir string) *Project {
 	t.Helper()
 	p, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
@@ -66,18 +60,12 @@ func open(t *testing.T, dir string) *Project {
 func unpack(t *testing.T, name string) string {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
 	for _, f := range archive.Files {
 		path := filepath.Join(dir, filepath.FromSlash(f.Name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, f.Data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, f.Data, 0o644))
 	}
 	return dir
 }
@@ -90,9 +78,7 @@ func golden(t *testing.T, name string, got []byte) {
 		return
 	}
 	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, got, 0o644))
 	}
 	t.Errorf("%s (-want +got):\n%s", path, cmp.Diff(string(want), string(got)))
 }
@@ -122,9 +108,7 @@ func TestAgainChangesNothing(t *testing.T) {
 // A new project requires what this module does.
 func TestVersions(t *testing.T) {
 	content, err := os.ReadFile("../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, line := range []string{"\ngo " + goVersion + "\n", "\tk8s.io/client-go " + kubernetesVersion + "\n", "\tsigs.k8s.io/controller-runtime " + controllerRuntimeVersion + "\n"} {
 		if !strings.Contains(string(content), line) {
 			t.Errorf("go.mod does not have %q: change the constants", line)
@@ -137,14 +121,10 @@ func TestConflicts(t *testing.T) {
 	dir := t.TempDir()
 	project, first := guestbook(dir)
 	for name, content := range map[string]string{"README.md": "Mine.\n", "go.mod": "module example.com/guestbook\n\ngo 1.26.1\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644))
 	}
 	plan, err := Init(project, first, requirements)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff([]string{"README.md"}, plan.Conflicts()); diff != "" {
 		t.Error(diff)
 	}
@@ -171,15 +151,11 @@ func TestCreateAPIInKubebuilderProjects(t *testing.T) {
 			r := requirements
 			r.Replace = "" // its path is not the same everywhere
 			plan, err := CreateAPI(open(t, dir), tt.api, r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var text bytes.Buffer
 			text.WriteString(plan.Summary())
 			extended := &Plan{Changes: slices.DeleteFunc(slices.Clone(plan.Changes), func(c Change) bool { return !c.Extends })}
-			if err := extended.Diff(&text, false); err != nil {
-				t.Fatal(err)
-			}
+			must(t, extended.Diff(&text, false))
 			golden(t, tt.name+".diff", text.Bytes())
 			write(t, plan, err)
 
@@ -211,19 +187,13 @@ func TestMarkersThatAreMissing(t *testing.T) {
 	for _, name := range []string{"cmd/main.go", "config/samples/kustomization.yaml"} {
 		path := filepath.Join(dir, name)
 		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		content = bytes.ReplaceAll(content, []byte("+kubebuilder:scaffold:builder"), nil)
 		content = bytes.ReplaceAll(content, []byte("# +kubebuilder:scaffold:manifestskustomizesamples"), nil)
-		if err := os.WriteFile(path, content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, content, 0o644))
 	}
 	plan, err := CreateAPI(open(t, dir), API{Group: "sea", Version: "v1", Kind: "Harbor", Children: ChildrenNone}, requirements)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	golden(t, "missing.txt", []byte(strings.Join(plan.Notes, "\n")+"\n"))
 }
 
@@ -232,9 +202,7 @@ func TestOtherLayouts(t *testing.T) {
 	if _, err := Open(dir); err == nil || !strings.HasPrefix(err.Error(), "there is no PROJECT file in ") {
 		t.Errorf("got %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "PROJECT"), []byte("version: \"3\"\nlayout:\n- go.kubebuilder.io/v3\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "PROJECT"), []byte("version: \"3\"\nlayout:\n- go.kubebuilder.io/v3\n"), 0o644))
 	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), `layout "go.kubebuilder.io/v3": want version "3" and layout go.kubebuilder.io/v4`) {
 		t.Errorf("got %v", err)
 	}
@@ -245,13 +213,9 @@ func TestDiffApplies(t *testing.T) {
 	rings.Test(t, "runs git")
 	dir := unpack(t, "single.txtar")
 	plan, err := CreateAPI(open(t, dir), API{Group: "sea", Version: "v1", Kind: "Harbor", Children: ChildrenDeployment}, requirements)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var text bytes.Buffer
-	if err := plan.Diff(&text, false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, plan.Diff(&text, false))
 	apply := exec.Command("git", "apply", "--unsafe-paths", "-")
 	apply.Dir, apply.Stdin = dir, &text
 	if output, err := apply.CombinedOutput(); err != nil {
@@ -271,9 +235,7 @@ func TestImportsStandInGroups(t *testing.T) {
 		project, api := guestbook(t.TempDir())
 		api.Children, api.Document = a.Children, a.Document
 		plan, err := Init(project, api, requirements)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, c := range plan.Changes {
 			if !strings.HasSuffix(c.Path, ".go") {
 				continue
@@ -359,4 +321,11 @@ func run(t *testing.T, dir, name string, args ...string) string {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, output)
 	}
 	return string(output)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

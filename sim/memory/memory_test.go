@@ -38,22 +38,16 @@ type world struct {
 func start(t *testing.T, o memory.Options) (world, *memory.Cluster) {
 	t.Helper()
 	cluster, err := memory.Start(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := errors.Join(cluster.Err(), cluster.Stop()); err != nil {
 			t.Error(err)
 		}
 	})
 	config, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c, err := client.NewWithWatch(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return world{c, t}, cluster
 }
 
@@ -129,9 +123,7 @@ func TestWorkloadsArePlayed(t *testing.T) {
 		return ok && d.Status.AvailableReplicas == 2
 	})
 	var pods corev1.PodList
-	if err := w.List(t.Context(), &pods, client.InNamespace("default")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.List(t.Context(), &pods, client.InNamespace("default")))
 	for _, pod := range pods.Items {
 		if pod.Spec.NodeName != "node-1" {
 			t.Errorf("Pod %s is on node %q, which does not exist", pod.Name, pod.Spec.NodeName)
@@ -148,9 +140,7 @@ func TestGarbageIsCollected(t *testing.T) {
 		Namespace: "default", Name: "child", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID}},
 	}})
 	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stranger"}})
-	if err := w.Delete(t.Context(), owner); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Delete(t.Context(), owner))
 	err := w.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "child"}, &corev1.ConfigMap{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("the child of a deleted object: %v, want that it is not found", err)
@@ -167,9 +157,7 @@ func TestServiceAccounts(t *testing.T) {
 	there := func(event watch.Event) bool { return event.Type == watch.Added }
 	w.until(&corev1.ServiceAccountList{}, "default", there)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}}
-	if err := w.Delete(t.Context(), account); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Delete(t.Context(), account))
 	w.until(&corev1.ServiceAccountList{}, "default", there)
 }
 
@@ -193,12 +181,8 @@ func TestStopEndsEverything(t *testing.T) {
 	t.Parallel()
 	w, cluster := start(t, memory.Options{})
 	events, err := w.Watch(t.Context(), &corev1.ConfigMapList{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cluster.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cluster.Stop())
 	for range events.ResultChan() { //nolint:revive // it ends, or the test does not
 	}
 	if _, err := os.Stat(cluster.Kubeconfig()); !errors.Is(err, os.ErrNotExist) {
@@ -219,16 +203,10 @@ func TestABrokenPlayerIsAFailure(t *testing.T) {
 	t.Parallel()
 	broken := player.New(func(*player.Stage, *corev1.ConfigMap) error { panic("broken") })
 	cluster, err := memory.Start(memory.Options{Players: player.None().With(broken)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c, err := client.New(cluster.Config(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}))
 	<-cluster.Done()
 	if err := cluster.Err(); err == nil || err.Error() != "the configmap-player panicked: broken" {
 		t.Errorf("the failure is %v", err)
@@ -256,5 +234,12 @@ func BenchmarkStart(b *testing.B) {
 		if err := cluster.Stop(); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -185,13 +185,9 @@ func TestChecksOfDivisions(t *testing.T) {
 					w := &world{subject(nil).(interface{ perfect() []client.Object }).perfect()}
 					test.plant(w)
 					scheme, err := newScheme()
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					checks, err := subject(fake.NewClientBuilder().WithScheme(scheme).WithObjects(w.objects...).Build()).compare(t.Context(), time.Time{})
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					var want []string
 					if test.want != "" {
 						want = []string{test.want}
@@ -220,25 +216,19 @@ func violatedIn(checks []check) []string {
 // that.
 func TestEditsMakeTheModel(t *testing.T) {
 	scheme, err := newScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for seed := range uint64(3) {
 		for _, e := range examples[1:] {
 			user := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&simplev1.Simple{}).Build()
 			s := e.subject(user, &options{objects: 5, seed: seed, chaos: 15 * time.Second, edits: span{100 * time.Millisecond, 400 * time.Millisecond}})
-			if err := s.create(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.create(t.Context()))
 			for _, e := range s.edits() {
 				if err := e.apply(t.Context(), user); err != nil {
 					t.Fatalf("seed %d, object %d: %s: %v", seed, e.lane, e.what, err)
 				}
 			}
 			checks, err := s.compare(t.Context(), time.Time{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, name := range violatedIn(checks) { // the operator is missing
 				if name != checkReady && name != "quotients and remainders" && name != checkOutputs {
 					t.Errorf("%s, seed %d: %s is violated: %+v", e.name, seed, name, checks)

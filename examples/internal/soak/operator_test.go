@@ -17,13 +17,9 @@ import (
 func TestOperatorIsKilledAndStartedAgain(t *testing.T) {
 	o, stop := startTested(t, "sleep", "60")
 	defer stop()
-	if err := o.kill(t.Context(), 0, "60"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, o.kill(t.Context(), 0, "60"))
 	first := o.process()
-	if err := o.kill(t.Context(), 0, "60"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, o.kill(t.Context(), 0, "60"))
 	if second := o.process(); first == 0 || second == 0 || first == second {
 		t.Errorf("processes %d and %d, want two", first, second)
 	}
@@ -50,9 +46,7 @@ func TestOperatorEndsByItself(t *testing.T) {
 func TestOperatorEndsBeforeItIsKilled(t *testing.T) {
 	o := newOperator("sh", nil, newLogScan(io.Discard))
 	cmd, ended, err := o.start([]string{"-c", "exit 3"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wait := make(chan error, 1)
 	wait <- <-ended // it ends by itself, before end is called
 	o.end(cmd, wait)
@@ -94,9 +88,7 @@ func TestResidentIn(t *testing.T) {
 func TestRequestsBetween(t *testing.T) {
 	read := func(metrics string) map[string]int {
 		requests, err := requestsIn(strings.NewReader(metrics))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return requests
 	}
 	before := read(`# TYPE rest_client_requests_total counter

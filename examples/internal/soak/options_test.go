@@ -48,14 +48,10 @@ func TestHelp(t *testing.T) {
 // The command that is printed does the same again.
 func TestCommandRepeats(t *testing.T) {
 	o, err := parseOptions(strings.Fields("-example 02_simple -objects 3 -chaos 90s -kill-every 1s,2s"), io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, args, _ := strings.Cut(o.command(o.examples[0]), "soak ")
 	again, err := parseOptions(strings.Fields(args), io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if o.seed == 0 || again.seed != o.seed || again.kills != o.kills || again.chaos != 90*time.Second || again.objects != 3 || len(again.examples) != 1 {
 		t.Errorf("%s gives %+v, want %+v", args, again, o)
 	}

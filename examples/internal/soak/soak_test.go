@@ -38,3 +38,10 @@ func soakExample(t *testing.T, args string) {
 		t.Errorf("%s: exit code %d, want %d", args, code, exitKept)
 	}
 }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -20,9 +20,7 @@ import (
 // What remains after the deletion is found, with what holds it; what should stay is not.
 func TestLeftAfterTheDeletion(t *testing.T) {
 	scheme, err := newScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
 	stuck := &rwexternalv1.RWExternal{ObjectMeta: named("soak-00")}
 	stuck.Finalizers, stuck.DeletionTimestamp = []string{"demo.ctrlkit.dev/rwexternal"}, &metav1.Time{Time: epoch}
@@ -42,13 +40,9 @@ func TestLeftAfterTheDeletion(t *testing.T) {
 		"CronJobs":    {&schedule{user: user}, []string{"Job soak/c-1", "Pod soak/c-1-x"}},
 		"RWExternals": {rwExternals, []string{"RWExternal soak-00", "Secret soak-outputs/output-01"}},
 	} {
-		if err := test.subject.deleteAll(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, test.subject.deleteAll(t.Context()))
 		found, err := test.subject.remaining(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got []string
 		for _, v := range found {
 			got = append(got, v.object)
