@@ -4,7 +4,6 @@
 package command
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -67,7 +67,7 @@ func newPlanCommand() *cobra.Command {
 		Use:   "plan OPERATOR [-f CHANGE] [flags] [-- OPERATOR-ARGUMENTS]",
 		Short: "Show what an operator would do to a cluster, without writing to it",
 		Long: `Plan runs an operator on a copy of a cluster, makes a change there, and shows what the operator creates, changes and
-deletes until it is at rest, which workloads restart, and what it writes again and again. Without a change, it shows what
+deletes until it is idle, which workloads restart, and what it writes again and again. Without a change, it shows what
 this operator would do at its start: run it with a new version before an upgrade.
 ` + planEnd,
 		Example: `  ctrlkit plan ./cmd -f change.yaml                   what happens if change.yaml is applied
@@ -121,8 +121,8 @@ func (f *planFlags) declare(cmd *cobra.Command) {
 	set.BoolVar(&f.outside, "outside", false, "let the operator reach what is outside the cluster: what it does there is not undone")
 	set.BoolVar(&f.all, "all", false, "also show what other controllers would do, each object of a group, and each field of a status")
 	set.BoolVar(&f.logs, "logs", false, "show the operator's log")
-	set.DurationVar(&f.quiet, "quiet", 5*time.Second, "the operator is at rest when nothing new has happened for this `DURATION`")
-	set.DurationVar(&f.timeout, "timeout", 2*time.Minute, "what is not at rest after this `DURATION` is incomplete")
+	set.DurationVar(&f.quiet, "quiet", 5*time.Second, "the operator is idle when nothing new has happened for this `DURATION`")
+	set.DurationVar(&f.timeout, "timeout", 2*time.Minute, "what is not idle after this `DURATION` is incomplete")
 	f.output = outputFlag(cmd, "text", "markdown", "json")
 }
 
@@ -199,30 +199,13 @@ func (f *planFlags) options(cmd *cobra.Command) (*plan.Options, error) {
 	if o.Change, err = readManifests(f.files); err != nil {
 		return nil, err
 	}
-	return o, f.source(cmd.Context(), o)
+	return o, f.source(o)
 }
 
 // source sets the cluster that is copied, and what is deleted there.
-func (f *planFlags) source(ctx context.Context, o *plan.Options) error {
+func (f *planFlags) source(o *plan.Options) error {
 	if len(f.from) > 0 {
-		manifests, err := readManifests(f.from)
-		if err != nil {
-			return err
-		}
-		file, err := plan.NewFile(manifests)
-		if err != nil {
-			return err
-		}
-		o.Source = file
-		for _, text := range f.deletes {
-			kind, name, ok := strings.Cut(text, "/")
-			resource, found := file.ResourceNamed(kind)
-			if !ok || !found {
-				return fmt.Errorf("--delete %s: must be KIND/NAME of an object in the file", text)
-			}
-			o.Delete = append(o.Delete, f.object(resource, name))
-		}
-		return nil
+		return f.sourceOfFiles(o)
 	}
 	if f.kubeconfig == "" {
 		return errors.New("no cluster is given: set KUBECONFIG, --kubeconfig or --from")
@@ -231,47 +214,59 @@ func (f *planFlags) source(ctx context.Context, o *plan.Options) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := plan.NewCluster(config)
-	if err != nil {
+	if o.Source, err = plan.NewCluster(config); err != nil || len(f.deletes) == 0 {
 		return err
-	}
-	o.Source = cluster
-	if len(f.deletes) == 0 || ctx.Err() != nil {
-		return nil
 	}
 	disco, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return fmt.Errorf("asking the cluster for its kinds: %w", err)
 	}
-	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco)), memory.NewMemCacheClient(disco), nil)
-	for _, text := range f.deletes {
-		kind, name, ok := strings.Cut(text, "/")
-		if !ok {
-			return fmt.Errorf("--delete %s: must be KIND/NAME", text)
-		}
-		resource, err := mapper.ResourceFor(schema.ParseGroupResource(strings.ToLower(kind)).WithVersion(""))
+	cached := memory.NewMemCacheClient(disco)
+	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, nil)
+	return f.eachDeletion(o, func(kind string) (schema.GroupVersionResource, bool, error) {
+		gvk, err := mapper.KindFor(schema.ParseGroupResource(strings.ToLower(kind)).WithVersion(""))
 		if err != nil {
-			return fmt.Errorf("--delete %s: %w", text, err)
-		}
-		gvk, err := mapper.KindFor(resource)
-		if err != nil {
-			return fmt.Errorf("--delete %s: %w", text, err)
+			return schema.GroupVersionResource{}, false, err
 		}
 		mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 		if err != nil {
+			return schema.GroupVersionResource{}, false, err
+		}
+		return mapping.Resource, mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
+	})
+}
+
+func (f *planFlags) sourceOfFiles(o *plan.Options) error {
+	manifests, err := readManifests(f.from)
+	if err != nil {
+		return err
+	}
+	file, err := plan.NewFile(manifests)
+	if err != nil {
+		return err
+	}
+	o.Source = file
+	return f.eachDeletion(o, file.ResourceNamed)
+}
+
+// eachDeletion reads --delete. find returns the resource of a kind, and whether it is namespaced.
+func (f *planFlags) eachDeletion(o *plan.Options, find func(kind string) (schema.GroupVersionResource, bool, error)) error {
+	for _, text := range f.deletes {
+		kind, name, ok := strings.Cut(text, "/")
+		if !ok || name == "" {
+			return fmt.Errorf("--delete %s: must be KIND/NAME", text)
+		}
+		resource, namespaced, err := find(kind)
+		if err != nil {
 			return fmt.Errorf("--delete %s: %w", text, err)
 		}
-		obj := f.object(mapping.Resource, name)
-		if mapping.Scope.Name() == "root" {
-			obj.Namespace = ""
+		obj := plan.Object{Resource: resource, Name: name}
+		if namespaced {
+			obj.Namespace = f.namespace
 		}
 		o.Delete = append(o.Delete, obj)
 	}
 	return nil
-}
-
-func (f *planFlags) object(resource schema.GroupVersionResource, name string) plan.Object {
-	return plan.Object{Resource: resource, Namespace: f.namespace, Name: name}
 }
 
 // readManifests reads all objects of files and directories.

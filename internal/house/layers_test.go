@@ -119,6 +119,8 @@ var layers = map[string]int{
 	"sim/testdata/guide":             8,
 	"internal/markers":               2,
 	"internal/run":                   8,
+	"internal/difference":            1,
+	"internal/plan":                  8,
 	"internal/scaffold":              0,
 	"internal/scaffold/published":    0,
 	"internal/command":               9,

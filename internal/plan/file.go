@@ -106,13 +106,14 @@ func (f *File) Refused() []string { return nil }
 // Lists returns how many objects were copied.
 func (f *File) Lists() (requests, objects int) { return 0, f.copied }
 
-// ResourceNamed returns the resource of a kind, by its name in any case, or by that of its resource.
-func (f *File) ResourceNamed(kind string) (schema.GroupVersionResource, bool) {
+// ResourceNamed returns the resource of a kind, by its name in any case or by that of its resource, and
+// whether it is namespaced.
+func (f *File) ResourceNamed(kind string) (schema.GroupVersionResource, bool, error) {
 	for gk, list := range f.objects {
-		gvr, _, err := f.kinds.ResourceFor(list[0].GroupVersionKind())
+		gvr, namespaced, err := f.kinds.ResourceFor(list[0].GroupVersionKind())
 		if err == nil && (strings.EqualFold(gk.Kind, kind) || strings.EqualFold(gvr.Resource, kind)) {
-			return gvr, true
+			return gvr, namespaced, nil
 		}
 	}
-	return schema.GroupVersionResource{}, false
+	return schema.GroupVersionResource{}, false, fmt.Errorf("the files have no object of a kind %s", kind)
 }

@@ -48,7 +48,7 @@ type Options struct {
 	Delete     []Object       // to delete; may be empty
 	Namespace  string         // of objects that have none
 	Supervisor []string
-	Quiet      time.Duration // for how long nothing new must happen until the operator is at rest
+	Quiet      time.Duration // for how long nothing new must happen until the operator is idle
 	Timeout    time.Duration // of each phase
 	Outside    bool          // let the operator reach what is outside the cluster
 	Progress   func(string)
@@ -130,7 +130,7 @@ func Compare(ctx context.Context, o Options, next Program) (_ *Plan, err error) 
 	return result, nil
 }
 
-// lifetime runs a program until it is at rest.
+// lifetime runs a program until it is idle.
 func (p *planner) lifetime(ctx context.Context, program Program, what string) error {
 	stop, ended, err := p.start(program)
 	if err != nil {
@@ -221,7 +221,7 @@ func (p *planner) line(text string) {
 	}
 }
 
-// rest waits until nothing new happens. What is not at rest in time is not known.
+// rest waits until nothing new happens. What is not idle in time is not known.
 func (p *planner) rest(ctx context.Context, operator *run.Process, what string) error {
 	begun := time.Now()
 	ticker := time.NewTicker(100 * time.Millisecond)
@@ -244,7 +244,7 @@ func (p *planner) rest(ctx context.Context, operator *run.Process, what string) 
 			if !watches {
 				return fmt.Errorf("the operator has not watched anything for %s: does it use the kubeconfig file of KUBECONFIG? \"{kubeconfig}\" in an argument stands for its path\n%s", p.Timeout, strings.Join(operator.Last(20), "\n"))
 			}
-			p.unknown = append(p.unknown, fmt.Sprintf("the end: %s, the operator was not at rest after %s (--timeout)", what, p.Timeout))
+			p.unknown = append(p.unknown, fmt.Sprintf("the end: %s, the operator was not idle after %s (--timeout)", what, p.Timeout))
 			return nil
 		}
 		p.Progress(fmt.Sprintf("%s: %d requests, %s without a change", what, p.recorder.count(), idle.Truncate(time.Second)))

@@ -100,15 +100,13 @@ func (r *recorder) changed(c apiserver.Change) {
 		r.phase[k] = h
 	}
 	h.recreated = h.recreated || c.Old == nil && h.first != nil
-	h.last = c.New
+	h.last, h.lastBy = c.New, c.Actor
 	operator := isOperator(c.Actor)
 	switch {
 	case operator:
 		h.byOperator++
 	case c.Actor == userActor:
 		h.byUser++
-	case c.Actor == serverActor:
-		h.byServer++
 	}
 	state := stateOf(c.New)
 	if h.seen[state] {
@@ -128,7 +126,7 @@ func isOperator(actor string) bool {
 // moment matches times, as objects have them.
 var moment = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
 
-// stateOf returns the hash of an object without its version, its managers, and all times in it.
+// stateOf returns the hash of an object without its version, its managers, and what grows with each change.
 func stateOf(content map[string]any) [sha256.Size]byte {
 	data, err := json.Marshal(timeless(essential(content)))
 	if err != nil {
@@ -137,13 +135,15 @@ func stateOf(content map[string]any) [sha256.Size]byte {
 	return sha256.Sum256(data)
 }
 
-// timeless returns a value with all times in it replaced.
+// timeless returns a value without what grows with each change: times, and generations that were seen.
 func timeless(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for name, child := range v {
-			out[name] = timeless(child)
+			if name != "observedGeneration" {
+				out[name] = timeless(child)
+			}
 		}
 		return out
 	case []any:

@@ -20,7 +20,7 @@ import (
 // A Plan is what an operator would do. Its JSON is what "ctrlkit plan -o json" prints.
 type Plan struct {
 	// AtStart is what the operator does before the change is made: what it would do to the cluster as
-	// it is. It is empty if the operator that runs there is at rest, and does the same.
+	// it is. It is empty if the operator that runs there is idle, and does the same.
 	AtStart []Change `json:"atStart"`
 
 	// Changes is what happens because of the change. It is empty if none was given.
@@ -115,12 +115,12 @@ func (h *history) change() (Change, bool) {
 	obj := &unstructured.Unstructured{Object: content}
 	c := Change{Group: h.resource.Group, Kind: obj.GetKind(), Namespace: h.namespace, Name: h.name, By: Others, Repeats: h.repeats}
 	switch {
+	case h.last == nil && h.lastBy == serverActor:
+		c.By = Collector
 	case h.byUser > 0:
 		c.By = User
 	case h.byOperator > 0:
 		c.By = Operator
-	case h.byServer > 0 && h.last == nil:
-		c.By = Collector
 	}
 	if h.repeats < loops {
 		c.Repeats = 0

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -119,7 +120,7 @@ func (w *writer) changes(changes []Change) {
 	assumed := map[string]int{}
 	var kinds []string
 	for _, c := range changes {
-		if c.By == Others && !w.All && c.Action != Delete && c.Action != Pending && c.Action != Replace {
+		if c.By == Others && !w.All {
 			if assumed[c.Kind] == 0 {
 				kinds = append(kinds, c.Kind)
 			}
@@ -156,7 +157,7 @@ func (w *writer) changes(changes []Change) {
 	if len(kinds) > 0 {
 		parts := make([]string, len(kinds))
 		for i, kind := range kinds {
-			parts[i] = count(assumed[kind], kind)
+			parts[i] = fmt.Sprintf("%d × %s", assumed[kind], kind)
 		}
 		w.line("")
 		w.line("  %s", w.paint("2", "other controllers, assumed: "+strings.Join(parts, ", ")+" (--all)"))
@@ -223,11 +224,12 @@ func remarks(c Change) []string {
 // names returns some of the names of objects.
 func names(members []Change) string {
 	const most = 3
-	var list []string
-	for _, c := range members[:min(len(members), most)] {
-		list = append(list, strings.TrimPrefix(c.String(), c.Kind+" "))
+	list := make([]string, len(members))
+	for i, c := range members {
+		list[i] = strings.TrimPrefix(c.String(), c.Kind+" ")
 	}
-	text := strings.Join(list, ", ")
+	slices.Sort(list)
+	text := strings.Join(list[:min(len(list), most)], ", ")
 	if more := len(members) - most; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}

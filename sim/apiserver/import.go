@@ -6,13 +6,11 @@ package apiserver
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver/internal/crd"
 )
@@ -29,14 +27,14 @@ func (s *Server) Import(objects ...map[string]any) error {
 	s.mu.Lock()
 	defer s.unlock()
 	for _, content := range objects {
-		if err := s.importOne(content); err != nil {
+		if err := importOne(s, content); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Server) importOne(content map[string]any) error {
+func importOne(s *Server, content map[string]any) error {
 	obj := &unstructured.Unstructured{Object: content}
 	gvk := obj.GroupVersionKind()
 	k, ok := s.catalog.byKind(gvk)
@@ -48,7 +46,7 @@ func (s *Server) importOne(content map[string]any) error {
 		return fmt.Errorf("importing %s %s/%s: its resource version %q is not a number", gvk, obj.GetNamespace(), obj.GetName(), obj.GetResourceVersion())
 	}
 	if k.storage == definitionsStorage {
-		if err := s.serveImported(obj); err != nil {
+		if err := serveImported(s, obj); err != nil {
 			return err
 		}
 	}
@@ -65,7 +63,7 @@ func (s *Server) importOne(content map[string]any) error {
 }
 
 // serveImported serves the kinds of a definition that is imported.
-func (s *Server) serveImported(obj *unstructured.Unstructured) error {
+func serveImported(s *Server, obj *unstructured.Unstructured) error {
 	d := &apiextensionsv1.CustomResourceDefinition{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, d); err != nil {
 		return fmt.Errorf("importing definition %q: %w", obj.GetName(), err)
@@ -76,14 +74,6 @@ func (s *Server) serveImported(obj *unstructured.Unstructured) error {
 	}
 	s.catalog.serve(compiled)
 	return nil
-}
-
-// Lists reports whether the server has a resource whose objects can be listed.
-func (s *Server) Lists(resource schema.GroupVersionResource) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k, ok := s.catalog.kind(resource)
-	return ok && !k.review && slices.Contains(k.verbs, "list")
 }
 
 // Error returns the status of an answer that is no success as an error, and nil for any other.

@@ -132,7 +132,14 @@ func (c *Cluster) readAll(resource schema.GroupVersionResource) error {
 }
 
 // serves reports whether the copy has a resource whose objects can be listed.
-func (c *Cluster) serves(resource schema.GroupVersionResource) bool { return c.server.Lists(resource) }
+func (c *Cluster) serves(resource schema.GroupVersionResource) bool {
+	path := "/apis/" + resource.Group + "/" + resource.Version
+	if resource.Group == "" {
+		path = "/api/" + resource.Version
+	}
+	request, err := apiserver.NewRequest(http.MethodGet, path+"/"+resource.Resource+"?limit=1", "", nil)
+	return err == nil && c.server.Serve(request).Code < http.StatusMultipleChoices
+}
 
 // readOne reads one resource, and returns those of the owners of its objects.
 func (c *Cluster) readOne(resource schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {

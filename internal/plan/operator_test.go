@@ -1,0 +1,139 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/ctrlkit/ctrlkit/internal/run"
+)
+
+// The test binary is the supervisor and the operator, too.
+const (
+	superviseArgument = "supervise"
+	operatorArgument  = "operate"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == superviseArgument:
+		os.Exit(supervise(os.Args[2:]))
+	case len(os.Args) > 1 && os.Args[1] == operatorArgument:
+		if err := operate(ctrl.SetupSignalHandler(), os.Args[2:]); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+func supervise(arguments []string) int {
+	dash := slices.Index(arguments, "--")
+	if i := slices.Index(arguments, "--isolated"); i >= 0 {
+		isolation, err := run.ParseIsolation(arguments[i+1])
+		if err == nil {
+			err = isolation.Enter(os.Stdout)
+		}
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+	}
+	code, err := run.Supervise(os.Stdin, arguments[dash+1:], time.Second, os.Stdout, os.Stderr)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return code
+}
+
+// operate runs an operator that keeps a Deployment for each ConfigMap with the label app. arguments say
+// what is special about this version of it.
+func operate(ctx context.Context, arguments []string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return err
+	}
+	if slices.Contains(arguments, "calls-outside") {
+		_, _ = http.Get("http://database.example.com/") //nolint:errcheck,bodyclose,noctx // it is refused
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
+	if err != nil {
+		return err
+	}
+	r := &apps{Client: mgr.GetClient(), arguments: arguments}
+	if err := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&appsv1.Deployment{}).Complete(r); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+type apps struct {
+	client.Client
+	arguments []string
+	turns     int
+}
+
+func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	app := &corev1.ConfigMap{}
+	if err := r.Get(ctx, req.NamespacedName, app); err != nil || app.Labels["app"] == "" || app.DeletionTimestamp != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if slices.Contains(r.arguments, "reads-secrets") {
+		if err := r.List(ctx, &corev1.SecretList{}); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if slices.Contains(r.arguments, "keeps-passwords") {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}}
+		if _, err := controllerutil.CreateOrUpdate(ctx, r.Client, secret, func() error {
+			secret.StringData = map[string]string{"password": app.Data["password"]}
+			return controllerutil.SetControllerReference(app, secret, r.Scheme())
+		}); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}}
+	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, d, func() error {
+		labels := map[string]string{"name": app.Name}
+		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+		d.Spec.Template.Labels = labels
+		if len(d.Spec.Template.Spec.Containers) == 0 {
+			d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app"}}
+		}
+		c := &d.Spec.Template.Spec.Containers[0]
+		c.Image = app.Data["image"]
+		if slices.Contains(r.arguments, "adds-a-variable") {
+			c.Env = []corev1.EnvVar{{Name: "TZ", Value: "UTC"}}
+		}
+		if slices.Contains(r.arguments, "flaps") {
+			r.turns++
+			d.Annotations = map[string]string{"turn": fmt.Sprint(r.turns % 2)}
+		}
+		return controllerutil.SetControllerReference(app, d, r.Scheme())
+	})
+	if apierrors.IsConflict(err) || slices.Contains(r.arguments, "flaps") {
+		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
+	}
+	return ctrl.Result{}, err
+}
