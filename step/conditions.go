@@ -150,8 +150,10 @@ func during(deletion, text string) string {
 // textOf says what is waited for, without the name of the step.
 func textOf(waits []ctrlkit.Wait) string {
 	texts := make([]string, 0, len(waits))
+	seen := make(map[string]bool, len(waits))
 	for _, w := range waits {
-		if !slices.Contains(texts, w.For) {
+		if !seen[w.For] {
+			seen[w.For] = true
 			texts = append(texts, w.For)
 		}
 	}
