@@ -127,6 +127,9 @@ type traversal struct {
 
 	mu     sync.Mutex // guards states while actions are running
 	states []nodeState
+
+	named *BlockedError // the one that was made last
+	by    []int         // its blockers
 }
 
 // nodeState is how far one action of a traversal is.
@@ -203,8 +206,14 @@ func (t *traversal) outcome() (ctrl.Result, error) {
 // error is that of the hook.
 func (t *traversal) blocked(i int) (b *BlockedError, err error) {
 	b = &BlockedError{Action: t.graph.nodes[i].action.Description()}
-	for _, j := range t.states[i].blockers {
-		b.By = append(b.By, t.graph.nodes[j].action.Description())
+	if blockers := t.states[i].blockers; t.named != nil && slices.Equal(t.by, blockers) {
+		b.By = t.named.By // many actions come after the same ones
+	} else {
+		b.By = make([]string, len(blockers))
+		for k, j := range blockers {
+			b.By[k] = t.graph.nodes[j].action.Description()
+		}
+		t.named, t.by = b, blockers
 	}
 	if h, ok := t.run.observer().(BlockHook); ok {
 		err = caught(t.ctx, b.Action, func() { h.ActionBlocked(t.ctx, b.Action, b.By) })

@@ -86,7 +86,7 @@ func (g *group) sequential(ctx context.Context, r *run) (ctrl.Result, error) {
 			all.add(ctrl.Result{}, notStarted(ctx, g.actions[i:]...))
 			break
 		}
-		if all.add(a.runIn(ctx, r)); all.sum.Interrupted {
+		if all.add(a.runIn(ctx, r)); all.sum.Interrupted() {
 			break
 		}
 	}
@@ -182,8 +182,9 @@ func joinOutcomes(outcomes []returned) (ctrl.Result, error) {
 // the mark of [ContinueAndRequeueAfter], the error of a [Once] that arrives in several places, and
 // signals that travel as errors.
 type joined struct {
-	sum       outcome.Outcome[Wait] // its causes are without errContinue, its waits are among the causes
-	continued bool                  // errContinue was among the errors
+	sum       outcome.Sum[Wait] // its causes are without errContinue, its waits are among the causes
+	continued bool              // errContinue was among the errors
+	shared    map[*sharedError]bool
 }
 
 func (j *joined) add(result ctrl.Result, err error) {
@@ -196,19 +197,27 @@ func (j *joined) add(result ctrl.Result, err error) {
 	} else {
 		part.Causes = j.unshared(outcome.CausesOf(err))
 	}
-	j.sum = j.sum.Join(part)
+	j.sum.Add(part)
 }
 
 // unshared returns causes without errors of a [Once] that were gathered before from another place
 // where it is used.
 func (j *joined) unshared(causes []error) []error {
+	if !slices.ContainsFunc(causes, isShared) {
+		return causes
+	}
 	var kept []error
 	for _, cause := range causes {
-		s := sharedIn(cause)
-		same := func(other error) bool { return sharedIn(other) == s }
-		if s == nil || !slices.ContainsFunc(j.sum.Causes, same) && !slices.ContainsFunc(kept, same) {
-			kept = append(kept, cause)
+		if s := sharedIn(cause); s != nil {
+			if j.shared[s] {
+				continue
+			}
+			if j.shared == nil {
+				j.shared = map[*sharedError]bool{}
+			}
+			j.shared[s] = true
 		}
+		kept = append(kept, cause)
 	}
 	return kept
 }
@@ -216,20 +225,21 @@ func (j *joined) unshared(causes []error) []error {
 // outcome returns what was gathered. The mark to continue is left out once something interrupts:
 // the time that it asked for is in the result.
 func (j *joined) outcome() (ctrl.Result, error) {
-	if j.continued && !j.sum.Interrupted {
-		return j.sum.Result, errContinue
+	all := j.sum.Outcome()
+	if j.continued && !all.Interrupted {
+		return all.Result, errContinue
 	}
-	return j.sum.Result, outcome.JoinErrors(j.retryable())
+	return all.Result, outcome.JoinErrors(hideTerminals(all))
 }
 
-// retryable returns the causes. The mark of terminal ones is hidden if something beside them asks
-// for another reconcile.
-func (j *joined) retryable() []error {
-	causes := j.sum.Causes
+// hideTerminals returns the causes. The mark of terminal ones is hidden if something beside them
+// asks for another reconcile.
+func hideTerminals(all outcome.Outcome[Wait]) []error {
+	causes := all.Causes
 	if !slices.ContainsFunc(causes, isDropped) {
 		return causes
 	}
-	if !outcome.Requeues(j.sum.Result) && !slices.ContainsFunc(causes, func(err error) bool { return !isSettled(err, nil) }) {
+	if !outcome.Requeues(all.Result) && !slices.ContainsFunc(causes, func(err error) bool { return !isSettled(err, nil) }) {
 		return causes
 	}
 	hidden := make([]error, len(causes))

@@ -63,12 +63,20 @@ type BlockedError struct {
 	Action string
 	// By are the descriptions of the actions that failed, waited or asked to be run again, in the
 	// order of the graph. An action that was itself blocked does not appear: the ones that blocked
-	// it do.
+	// it do. It is shared with other errors, and must not be changed.
 	By []string
 }
 
+// mostBlockers is how many blockers the text of a [BlockedError] names.
+const mostBlockers = 10
+
+// Error names the action and the first ten of what blocks it.
 func (b *BlockedError) Error() string {
-	return fmt.Sprintf("%s is blocked by %s", b.Action, strings.Join(b.By, ", "))
+	text := b.Action + " is blocked by " + strings.Join(b.By[:min(len(b.By), mostBlockers)], ", ")
+	if more := len(b.By) - mostBlockers; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // Is reports a blocked action as an exit: it interrupts and is not a failure.
@@ -78,8 +86,10 @@ func (b *BlockedError) Is(target error) bool { return target == ErrExit }
 // before [IgnoreExit], which takes them out.
 func BlockedActions(err error) []*BlockedError {
 	var blocked []*BlockedError
+	seen := map[*BlockedError]bool{} // a Once returns its error in several places
 	walk(err, "", func(_ string, e error) {
-		if b, ok := e.(*BlockedError); ok && !slices.Contains(blocked, b) { //nolint:errorlint // walk visits every error of the tree
+		if b, ok := e.(*BlockedError); ok && !seen[b] { //nolint:errorlint // walk visits every error of the tree
+			seen[b] = true
 			blocked = append(blocked, b)
 		}
 	})

@@ -104,6 +104,9 @@ func (x *index) change(label string, ref Ref, there bool) {
 	x.changes++
 	set.changed = x.changes
 	if there {
+		if n := len(set.refs); n < 8 { // most sets are small, and there is one for each object
+			set.refs = append(make([]Ref, 0, n+1), set.refs...)
+		}
 		set.refs = append(set.refs, ref)
 		return
 	}

@@ -27,8 +27,9 @@ import (
 //   - An entry of another manager is kept if it shows that a field of ours was taken and nothing
 //     else does, which is rare. What names the managers of an object needs the others as well, and
 //     has to read the object from the API server.
-//   - Objects share the entries that are equal, and the texts that most have in common, such as the
-//     keys of labels. As all that is in a cache, they must not be changed.
+//   - Objects share the entries, labels and owner references that are equal, as those of the children
+//     of an object are, and the texts that most have in common, such as the keys of annotations. As
+//     all that is in a cache, they must not be changed.
 //   - The entries have no time and no type, and name owner references as a whole. An Update with a
 //     copy of such an object leaves the managed fields in the API server as they are, because the
 //     API server ignores entries without a type.
@@ -36,7 +37,10 @@ import (
 //
 // Tombstones and what is no Kubernetes object are left as they are.
 func CacheTransform(manager string) toolscache.TransformFunc {
-	t := &transform{manager: manager, known: make(map[string][]metav1.ManagedFieldsEntry), texts: make(map[string]string)}
+	t := &transform{
+		manager: manager, known: make(map[string][]metav1.ManagedFieldsEntry), texts: make(map[string]string),
+		family: newFamily(),
+	}
 	return func(obj any) (any, error) {
 		switch obj := obj.(type) {
 		case *unstructured.Unstructured:
@@ -61,6 +65,8 @@ type transform struct {
 	key   []byte            // of the last entry, to be used again
 	texts map[string]string // those that objects share, by themselves
 	keys  []string          // of the last map, to be used again
+
+	family family
 }
 
 // mostTexts is how many texts are shared.
@@ -72,11 +78,12 @@ func (t *transform) shareTexts(obj metav1.Object) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	obj.SetNamespace(t.text(obj.GetNamespace()))
-	t.shareKeys(obj.GetLabels())
 	t.shareKeys(obj.GetAnnotations())
-	for i, owners := 0, obj.GetOwnerReferences(); i < len(owners); i++ {
-		o := &owners[i]
-		o.APIVersion, o.Kind = t.text(o.APIVersion), t.text(o.Kind)
+	if labels := obj.GetLabels(); len(labels) > 0 {
+		obj.SetLabels(t.family.labelsLike(labels, t.text))
+	}
+	if owners := obj.GetOwnerReferences(); len(owners) > 0 {
+		obj.SetOwnerReferences(t.family.ownersLike(owners, t.text))
 	}
 }
 

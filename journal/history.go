@@ -12,12 +12,14 @@ import (
 
 // A history is the entries of one controller about one object.
 type history struct {
-	key     ringKey
-	element *list.Element // of the list of its standing
-	entries []kept
-	texts   texts
-	content int    // the bytes of the events that entries point to, without texts
-	latest  uint64 // the number of the latest entry, also if it was dropped
+	key      ringKey
+	element  *list.Element // of the list of its standing
+	packed   []segment     // the older entries of an object that is well
+	segments segments      // in packed
+	entries  []kept
+	texts    texts
+	content  int    // the bytes of the events that entries point to, without texts
+	latest   uint64 // the number of the latest entry, also if it was dropped
 
 	standing standing
 	settled  standing  // the standing while it is not running
@@ -39,6 +41,11 @@ func (k kept) isTriggered() bool {
 	return ok
 }
 
+func (k kept) isStarted() bool {
+	_, ok := k.event.(Started)
+	return ok
+}
+
 // Sizes, measured with Go 1.26 on 64 bits and rounded up.
 const (
 	historyBytes = 768 // with its places in the list and the map
@@ -51,7 +58,65 @@ func newHistory(key ringKey) *history { return &history{key: key} }
 
 // size returns the estimated bytes of the history.
 func (h *history) size() int {
-	return historyBytes + len(h.key.object.Namespace) + len(h.key.object.Name) + cap(h.entries)*keptBytes + h.content + h.texts.bytes
+	n := historyBytes + len(h.key.object.Namespace) + len(h.key.object.Name) + cap(h.entries)*keptBytes + h.content + h.texts.bytes
+	return n + cap(h.packed)*segmentBytes + h.segments.bytes
+}
+
+// count returns how many entries there are.
+func (h *history) count() int { return h.segments.entries + len(h.entries) }
+
+// all returns the entries, which must not be changed.
+func (h *history) all() []kept {
+	if len(h.packed) == 0 {
+		return h.entries
+	}
+	all := make([]kept, 0, h.count())
+	for _, s := range h.packed {
+		all = append(all, s.unpack(h.key)...)
+	}
+	return append(all, h.entries...)
+}
+
+// settle encodes the entries of an object that is well, when a reconcile of it has ended. A
+// reconcile that had nothing to do stays as it is, to be merged with the next one, and so do
+// entries among which there is a Triggered, which the next reconcile removes.
+func (h *history) settle(end Finished) {
+	if h.standing != well {
+		return
+	}
+	n := len(h.entries)
+	if end.Result == ResultConverged {
+		n--
+		for n > 0 && !h.entries[n].isStarted() {
+			n--
+		}
+	}
+	if n == 0 || slices.ContainsFunc(h.entries[:n], kept.isTriggered) {
+		return
+	}
+	s, ok := pack(h.key, h.entries[:n])
+	if !ok {
+		return
+	}
+	h.packed = append(h.packed, s)
+	h.segments.count(s, 1)
+	h.delete(0, n)
+	h.grow(0)
+	h.texts.clip()
+}
+
+// dropSegment deletes the entries of the oldest segment.
+func (h *history) dropSegment() {
+	h.segments.count(h.packed[0], -1)
+	h.packed = slices.Delete(h.packed, 0, 1)
+}
+
+// segments counts what is in them.
+type segments struct{ entries, bytes int }
+
+func (c *segments) count(s segment, sign int) {
+	c.entries += sign * s.entries
+	c.bytes += sign * sized(len(s.data))
 }
 
 // add appends an entry. It removes a Triggered when the reconcile begins that has it as its cause,
@@ -66,6 +131,9 @@ func (h *history) add(entry kept, limit int) {
 		}
 	}
 	h.stand(entry)
+	for len(h.packed) > 0 && h.count()-h.packed[0].entries >= limit {
+		h.dropSegment()
+	}
 	if most := limit + limit/8; len(h.entries) > most {
 		h.delete(0, len(h.entries)-limit)
 	}
@@ -74,6 +142,9 @@ func (h *history) add(entry kept, limit int) {
 	}
 	h.latest = entry.number
 	h.entries = append(h.entries, h.take(entry))
+	if end, ok := entry.event.(Finished); ok {
+		h.settle(end)
+	}
 }
 
 // stand updates the standing after an entry.
@@ -143,6 +214,9 @@ func (h *history) grow(more int) {
 // shorten deletes the oldest entries so that the rest takes at most so many bytes, and the rest of
 // a reconcile of which entries were deleted.
 func (h *history) shorten(bytes int) {
+	for len(h.packed) > 0 && h.size() > bytes {
+		h.dropSegment()
+	}
 	n := 0
 	for size := h.size() - (cap(h.entries)-len(h.entries))*keptBytes; n < len(h.entries) && size > bytes; n++ {
 		before := h.content + h.texts.bytes

@@ -147,7 +147,7 @@ func (r *Ring) bound(h *history) {
 		r.bytes -= long.size()
 		long.shorten(share - share/4)
 		r.bytes += long.size()
-		if len(long.entries) == 0 {
+		if long.count() == 0 {
 			r.drop(long)
 		}
 	}
@@ -208,7 +208,8 @@ func (r *Ring) Entries(object Object) []Entry {
 		if key.object != object {
 			continue
 		}
-		for _, k := range h.entries[max(0, len(h.entries)-r.options.Entries):] {
+		entries := h.all()
+		for _, k := range entries[max(0, len(entries)-r.options.Entries):] {
 			all = append(all, numbered{Entry{Time: k.when, Run: k.run, Controller: key.controller, Object: key.object, Event: k.event}, k.number})
 		}
 	}

@@ -63,7 +63,7 @@ func (t *texts) release(s string) string {
 }
 
 // clip frees the capacity of texts that were released.
-func (t *texts) clip() { t.all = append(make([]text, 0, len(t.all)), t.all...) }
+func (t *texts) clip() { t.all = slices.Clip(append([]text(nil), t.all...)) }
 
 // cutText returns the beginning of a text that is too long, with a note. Cutting again changes
 // nothing.

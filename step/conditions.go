@@ -83,8 +83,12 @@ func (c *conditions[T]) summarize(out *outcome, deletion string) {
 // tried earlier then, or its condition would say for an hour what is not true any more: which object
 // is in the way.
 func (c *conditions[T]) limitTexts(out *outcome) {
-	c.newTexts = c.memory.texts.apply(c.req.Conditions, out, c.newTexts, c.req.Now)
-	if c.memory.texts.held && out.delay > textsApart {
+	limit := cmp.Or(c.memory.texts, new(textLimit))
+	c.newTexts = limit.apply(c.req.Conditions, out, c.newTexts, c.req.Now)
+	if c.memory.texts = limit; *limit == (textLimit{}) {
+		c.memory.texts = nil
+	}
+	if limit.held && out.delay > textsApart {
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(c.req.Object)}
 		out.delay = c.engine.limiter.AtMost(request, textsApart)
 	}
@@ -151,8 +155,10 @@ func during(deletion, text string) string {
 // textOf says what is waited for, without the name of the step.
 func textOf(waits []ctrlkit.Wait) string {
 	texts := make([]string, 0, len(waits))
+	seen := make(map[string]bool, len(waits))
 	for _, w := range waits {
-		if !slices.Contains(texts, w.For) {
+		if !seen[w.For] {
+			seen[w.For] = true
 			texts = append(texts, w.For)
 		}
 	}

@@ -64,18 +64,19 @@ func (m *memories[T]) gone(last T, final, protected bool) (released bool) {
 	return released
 }
 
-// A memory is what is known of one object, by its UID.
+// A memory is what is known of one object, by its UID. There is one for each object for as long as
+// it exists: what few objects have is behind a pointer.
 type memory[T client.Object] struct {
 	uid       types.UID
 	written   ownWrite
 	unchanged converged
 	timer     cause.Timer
-	gated     string    // why the object was last left alone
-	missed    time.Time // when the object was first seen to be gone although a cleanup is pending
-	conflicts int       // in a row
-	texts     textLimit
-	hot       hotloop.Detector
-	children  track.Expected // what the last reconcile has written besides the object
+	gated     string            // why the object was last left alone
+	missed    time.Time         // when the object was first seen to be gone although a cleanup is pending
+	conflicts int               // in a row
+	texts     *textLimit        // nil if there is nothing to limit
+	hot       *hotloop.Detector // nil if it knows nothing
+	children  track.Expected    // what the last reconcile has written besides the object
 
 	freshness  freshness
 	protection protection[T]
@@ -87,7 +88,7 @@ func (m *memory[T]) startFor(obj T) {
 		return
 	}
 	m.uid = obj.GetUID()
-	m.written, m.unchanged, m.hot, m.texts, m.missed = ownWrite{}, converged{}, hotloop.Detector{}, textLimit{}, time.Time{}
+	m.written, m.unchanged, m.hot, m.texts, m.missed = ownWrite{}, converged{}, nil, nil, time.Time{}
 	m.gated = ""
 	m.children.Forget()
 	m.freshness.reset()

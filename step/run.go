@@ -81,7 +81,7 @@ func (r *run[T]) prepareRecord(ctx context.Context) {
 	w.record.Journal, w.record.Owner = r.journal, e.options.Name
 	w.record.Self, w.record.APIReader = r.read, e.options.APIReader
 	w.record.ReadOnly, w.record.Watched = refusePatch, e.unwatched.watched
-	w.record.Watch(&r.memory.hot, r.memory.hot.Reads())
+	w.record.Watch(r.memory.hot, r.memory.hot.Reads())
 	if e.options.SkipUnchanged {
 		w.record.NoteInputs()
 	}
@@ -245,11 +245,13 @@ func (r *run[T]) detectHotLoop(ctx context.Context, failed bool) (slow time.Dura
 		return 0
 	}
 	r.memory.children.Expect(&r.record)
-	found, slow := r.memory.hot.Observe(hotloop.Reconcile{
+	detector := cmp.Or(r.memory.hot, new(hotloop.Detector))
+	found, slow := detector.Observe(hotloop.Reconcile{
 		Record: &r.record, Disputes: r.disputes, Self: r.self(), Owner: r.engine.options.Name,
 		Generation: r.read.GetGeneration(), Policies: policy.Annotations(r.read), Version: r.read.GetResourceVersion(), Began: r.beganWith, Written: r.memory.written.version,
 		Requested: r.memory.timer.Due(r.now), Failed: failed, Now: r.now,
 	})
+	r.memory.hot = detector.Keep()
 	if found == nil {
 		return 0
 	}

@@ -102,8 +102,9 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// checkFiles checks the documents of each directory together. It also returns their texts, by the
-// file names in diagnostics.
+// checkFiles checks the documents of each directory together, and loads the Go packages of all
+// directories of a module at once. It also returns the texts of the documents, by the file names in
+// diagnostics.
 func checkFiles(ctx context.Context, files []string, loader check.Loader) (diag.List, map[string][]byte, error) {
 	if ctx == nil {
 		ctx = context.Background() // cobra has none if the command was executed without one
@@ -119,17 +120,26 @@ func checkFiles(ctx context.Context, files []string, loader check.Loader) (diag.
 	}
 	var all diag.List
 	sources := map[string][]byte{}
-	for _, dir := range dirs {
+	inputs := make([]check.Input, len(dirs))
+	for i, dir := range dirs {
 		in, err := check.Read(dir, byDir[dir]...)
 		if err != nil {
 			return nil, nil, err
 		}
+		in.Dir = moduleRoot(dir)
 		for _, s := range in.Sources {
 			sources[s.File] = s.Text
 		}
-		_, list, err := check.Check(ctx, in, loader)
+		inputs[i] = in
+	}
+	cache := check.NewCache(loader)
+	if err := cache.Preload(ctx, inputs); err != nil {
+		return nil, nil, err
+	}
+	for i, in := range inputs {
+		_, list, err := check.Check(ctx, in, cache)
 		if err != nil {
-			return nil, nil, fmt.Errorf("checking %s: %w", dir, err)
+			return nil, nil, fmt.Errorf("checking %s: %w", dirs[i], err)
 		}
 		all = append(all, list...)
 	}

@@ -3,7 +3,14 @@
 
 package outcome
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
+
+// LongestText is how many bytes the text of joined errors has before it says how many more there
+// are: several times what fits into a condition or an event.
+const LongestText = 4096
 
 // Causes is the error of several parts of a reconcile, on one line. It is always used as a pointer,
 // so that two of them can be compared.
@@ -34,12 +41,21 @@ func CausesOf(err error) []error {
 	return []error{err}
 }
 
+// Error returns the texts of the causes. Each is whole; those after the first [LongestText] bytes
+// are counted, not printed.
 func (c *Causes) Error() string {
-	texts := make([]string, len(c.errs))
+	var text strings.Builder
 	for i, err := range c.errs {
-		texts[i] = err.Error()
+		if text.Len() >= LongestText {
+			fmt.Fprintf(&text, "; and %d more", len(c.errs)-i)
+			break
+		}
+		if i > 0 {
+			text.WriteString("; ")
+		}
+		text.WriteString(err.Error())
 	}
-	return strings.Join(texts, "; ")
+	return text.String()
 }
 
 // Unwrap returns every cause.

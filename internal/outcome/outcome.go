@@ -5,10 +5,11 @@
 // because every floor that runs several parts uses it: actions in a workflow, steps of an object,
 // handlers of a kind.
 //
-//	all := outcome.Outcome[ctrlkit.Wait]{}
+//	var sum outcome.Sum[ctrlkit.Wait]
 //	for _, part := range parts {
-//		all = all.Join(part)
+//		sum.Add(part)
 //	}
+//	all := sum.Outcome()
 //	return all.Result, all.Err()
 //
 // The package knows neither workflows nor signals: the caller decides what of an error is a wait or
@@ -47,7 +48,8 @@ type Outcome[W any] struct {
 //   - one part that interrupts is enough.
 //
 // Join is associative, and commutative but for the order of causes and waits. The zero value is its
-// identity; a negative RequeueAfter comes out as [Immediately]. The operands are not changed.
+// identity; a negative RequeueAfter comes out as [Immediately]. The operands are not changed. Each
+// call copies what there is: join many parts with a [Sum].
 func (o Outcome[W]) Join(p Outcome[W]) Outcome[W] {
 	return Outcome[W]{
 		Result:      joinResults(o.Result, p.Result),

@@ -41,16 +41,7 @@ type Source struct {
 //   - Check reads no files. It calls the loader once, for all packages together.
 //   - The error is that of the loader.
 func Check(ctx context.Context, in Input, loader Loader) (*model.Package, diag.List, error) {
-	c := &checker{managers: map[string]*declaredManager{}, path: in.Path, ownTypes: map[string]bool{}}
-	sources := slices.Clone(in.Sources)
-	slices.SortFunc(sources, func(a, b Source) int { return cmp.Compare(a.File, b.File) })
-	for _, source := range sources {
-		file, list := parser.Parse(source.File, source.Text)
-		c.documents = append(c.documents, newDocument(file, list, in.Path))
-	}
-	for _, d := range c.documents {
-		d.declare()
-	}
+	c := declare(in)
 	loaded, err := loader.Load(ctx, in.Dir, c.packagePaths())
 	if err != nil {
 		return nil, nil, err
@@ -72,6 +63,43 @@ func Check(ctx context.Context, in Input, loader Loader) (*model.Package, diag.L
 		return nil, list, nil
 	}
 	return result, list, nil
+}
+
+// declare parses the documents, and declares what they name.
+func declare(in Input) *checker {
+	c := &checker{managers: map[string]*declaredManager{}, path: in.Path, ownTypes: map[string]bool{}}
+	sources := slices.Clone(in.Sources)
+	slices.SortFunc(sources, func(a, b Source) int { return cmp.Compare(a.File, b.File) })
+	for _, source := range sources {
+		file, list := parser.Parse(source.File, source.Text)
+		c.documents = append(c.documents, newDocument(file, list, in.Path))
+	}
+	for _, d := range c.documents {
+		d.declare()
+	}
+	return c
+}
+
+// Preload loads the packages of all inputs into the cache, with one call of its loader for all that
+// have the same Dir: the go command needs as long for one package as for many. [Check] then calls
+// the loader no more. The error is that of the loader, for the first input that it is about.
+func (c *Cache) Preload(ctx context.Context, inputs []Input) error {
+	paths := map[string][]string{}
+	var first []Input // of each Dir
+	for _, in := range inputs {
+		if _, ok := paths[in.Dir]; !ok {
+			first = append(first, in)
+		}
+		paths[in.Dir] = append(paths[in.Dir], declare(in).packagePaths()...)
+	}
+	for _, in := range first {
+		all := paths[in.Dir]
+		slices.Sort(all)
+		if _, err := c.Load(ctx, in.Dir, slices.Compact(all)); err != nil {
+			return fmt.Errorf("checking %s: %w", filepath.Dir(in.Sources[0].File), err)
+		}
+	}
+	return nil
 }
 
 // A checker checks the documents of one package.

@@ -144,7 +144,7 @@ type Cache struct {
 	loader Loader
 
 	mu    sync.Mutex
-	known map[cacheKey]*Package // guarded by mu
+	known map[cacheKey]*Package // guarded by mu; nil for what the loader does not know
 }
 
 type cacheKey struct{ dir, path string }
@@ -163,19 +163,26 @@ func (c *Cache) Load(ctx context.Context, dir string, paths []string) (map[strin
 	result := make(map[string]*Package, len(paths))
 	var missing []string
 	for _, path := range paths {
-		if p, ok := c.known[cacheKey{dir, path}]; ok {
-			result[path] = p
-		} else {
+		p, ok := c.known[cacheKey{dir, path}]
+		switch {
+		case !ok:
 			missing = append(missing, path)
+		case p != nil:
+			result[path] = p
 		}
+	}
+	if len(missing) == 0 {
+		return result, ctx.Err()
 	}
 	loaded, err := c.loader.Load(ctx, dir, missing)
 	if err != nil {
 		return nil, err
 	}
-	for path, p := range loaded {
-		c.known[cacheKey{dir, path}] = p
-		result[path] = p
+	for _, path := range missing {
+		c.known[cacheKey{dir, path}] = loaded[path]
+		if p := loaded[path]; p != nil {
+			result[path] = p
+		}
 	}
 	return result, nil
 }

@@ -26,7 +26,8 @@ const (
 )
 
 // A Detector keeps what is known of the writes of earlier reconciles of one object, and slows the
-// object down while it is in a hot loop. Its zero value knows nothing.
+// object down while it is in a hot loop. Its zero value knows nothing, and neither does a nil one,
+// of which all methods but Observe may be called: see [Keep].
 type Detector struct {
 	history history
 	owners  []string // the field owners that were used besides the name of the engine
@@ -42,9 +43,29 @@ type Detector struct {
 
 var _ track.History = (*Detector)(nil)
 
+// Keep returns the detector, or nil if it knows nothing: there is one for each object.
+func (d *Detector) Keep() *Detector {
+	if d.isSlowing() || len(d.history) > 0 || len(d.owners) > 0 || !d.echoes.empty() || d.text != "" {
+		return d
+	}
+	return nil
+}
+
+func (d *Detector) isSlowing() bool {
+	return d != nil && (d.level > 0 || !d.until.IsZero() || !d.over.IsZero())
+}
+
+// knowledge returns the history, which may be empty.
+func (d *Detector) knowledge() history {
+	if d == nil {
+		return nil
+	}
+	return d.history
+}
+
 // Known implements [track.History].
 func (d *Detector) Known(object journal.Object, before *track.Snapshot) (state *track.Snapshot, suspected bool) {
-	known := d.history.known(object)
+	known := d.knowledge().known(object)
 	if known.newerThan(before) {
 		before = nil
 	}
@@ -53,29 +74,44 @@ func (d *Detector) Known(object journal.Object, before *track.Snapshot) (state *
 
 // Answered implements [track.History].
 func (d *Detector) Answered(object journal.Object, version string) bool {
-	return d.history.known(object).is(version)
+	return d.knowledge().known(object).is(version)
 }
 
 // Reads returns what is to note the versions that the reconcile reads, nil unless it may be an
 // echo.
-func (d *Detector) Reads() *track.Versions { return d.echoes.reads() }
+func (d *Detector) Reads() *track.Versions {
+	if d == nil {
+		return nil
+	}
+	return d.echoes.reads()
+}
 
 // Text describes the hot loop for a condition. It is empty if there is none, or if it is over.
-func (d *Detector) Text() string { return d.text }
+func (d *Detector) Text() string {
+	if d == nil {
+		return ""
+	}
+	return d.text
+}
 
 // Until is when the next reconcile may run.
-func (d *Detector) Until() time.Time { return d.until }
+func (d *Detector) Until() time.Time {
+	if d == nil {
+		return time.Time{}
+	}
+	return d.until
+}
 
 // Slows reports whether the object has to wait. A change of its spec, a change of its policy, which
 // may end the hot loop, and its deletion do not wait.
 func (d *Detector) Slows(obj client.Object, now time.Time) bool {
-	return now.Before(d.until) && obj.GetGeneration() == d.generation && obj.GetDeletionTimestamp().IsZero() &&
+	return d != nil && now.Before(d.until) && obj.GetGeneration() == d.generation && obj.GetDeletionTimestamp().IsZero() &&
 		maps.Equal(policy.Annotations(obj), d.policies)
 }
 
 // Expire ends a hot loop that was not found again.
 func (d *Detector) Expire(now time.Time) {
-	if d.level > 0 && !now.Before(d.over) {
+	if d != nil && d.level > 0 && !now.Before(d.over) {
 		d.level, d.until, d.text = 0, time.Time{}, ""
 	}
 }
@@ -83,7 +119,7 @@ func (d *Detector) Expire(now time.Time) {
 // UntilOver returns when to reconcile again, so that no condition reports a hot loop that is over;
 // zero if none is reported.
 func (d *Detector) UntilOver(now time.Time) time.Duration {
-	if d.text == "" {
+	if d.Text() == "" {
 		return 0
 	}
 	return max(d.over.Sub(now), time.Second)
@@ -92,7 +128,7 @@ func (d *Detector) UntilOver(now time.Time) time.Duration {
 // Disputes returns the fields of the objects that other clients have changed back before, as they
 // are when a reconcile begins. Obj is the reconciled object as it was read.
 func (d *Detector) Disputes(ctx context.Context, reader client.Reader, self journal.Object, obj client.Object) Disputes {
-	return d.history.disputes(ctx, reader, self, obj)
+	return d.knowledge().disputes(ctx, reader, self, obj)
 }
 
 // Observe examines what a reconcile has written. If that shows a hot loop, the object is slowed

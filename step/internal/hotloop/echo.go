@@ -38,6 +38,11 @@ func (e *echoes) reads() *track.Versions {
 	return track.NewVersions()
 }
 
+// empty reports whether nothing is counted or remembered.
+func (e *echoes) empty() bool {
+	return e.count == 0 && e.began.IsZero()
+}
+
 func (e *echoes) reset() { e.count, e.seen, e.ours, e.others = 0, nil, nil, nil }
 
 // observe counts reconciles that write although nothing has triggered them but the writes of the
@@ -47,8 +52,12 @@ func (e *echoes) reset() { e.count, e.seen, e.ours, e.others = 0, nil, nil, nil 
 func (e *echoes) observe(r Reconcile, again bool) bool {
 	own := r.Version != "" && (r.Version == r.Began || r.Version == e.read)
 	soon := r.Now.Sub(e.began) < echoWithin
+	if r.lastWrite() == nil {
+		*e = echoes{}
+		return false
+	}
 	e.began, e.read = r.Now, r.Version
-	if r.lastWrite() == nil || !own || r.Requested || !soon {
+	if !own || r.Requested || !soon {
 		e.reset()
 		return false
 	}
