@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	apply "github.com/ctrlkit/ctrlkit/apply"
@@ -39,7 +40,7 @@ type history struct {
 	recreated  bool
 	byOperator int // changes
 	byUser     int
-	byServer   int                        // changes by the API server's own controllers, such as the garbage collector
+	collected  bool                       // the garbage collector has deleted it
 	seen       map[[sha256.Size]byte]bool // the states it was in, without times
 	repeats    int                        // changes by the operator to a state that it was in before
 }
@@ -100,7 +101,8 @@ func (r *recorder) changed(c apiserver.Change) {
 		r.phase[k] = h
 	}
 	h.recreated = h.recreated || c.Old == nil && h.first != nil
-	h.last, h.lastBy = c.New, c.Actor
+	h.last = c.New
+	h.collected = h.collected || c.Actor == serverActor && (c.New == nil || isDeleted(c.New))
 	operator := isOperator(c.Actor)
 	switch {
 	case operator:
@@ -116,6 +118,10 @@ func (r *recorder) changed(c apiserver.Change) {
 		return
 	}
 	h.seen[state], r.progress = true, time.Now()
+}
+
+func isDeleted(content map[string]any) bool {
+	return (&unstructured.Unstructured{Object: content}).GetDeletionTimestamp() != nil
 }
 
 // isOperator reports whether a change is one of the operator: whatever came from outside this process.

@@ -115,7 +115,7 @@ func (h *history) change() (Change, bool) {
 	obj := &unstructured.Unstructured{Object: content}
 	c := Change{Group: h.resource.Group, Kind: obj.GetKind(), Namespace: h.namespace, Name: h.name, By: Others, Repeats: h.repeats}
 	switch {
-	case h.last == nil && h.lastBy == serverActor:
+	case h.last == nil && h.collected:
 		c.By = Collector
 	case h.byUser > 0:
 		c.By = User
