@@ -16,7 +16,9 @@ import (
 
 // An Accessor gets and sets the conditions of an object. A type with a field Status.Conditions of
 // type []metav1.Condition, as kubebuilder writes it, needs no methods: [Of] and [Store] find the
-// field, also in embedded structs and if Status is a pointer, but not through other pointers.
+// field, also in embedded structs and if Status is a pointer, but not through other pointers. A
+// field of another element type that has exactly the fields of metav1.Condition, such as that of
+// Crossplane, is converted.
 type Accessor interface {
 	GetConditions() []metav1.Condition
 	SetConditions(conditions []metav1.Condition)
@@ -26,8 +28,8 @@ type Accessor interface {
 var ErrNone = errors.New("no conditions")
 
 // Of returns the conditions of an object, which must be a pointer to a struct or an [Accessor]; of an
-// *unstructured.Unstructured, those in status.conditions. They are the object's own: copy them before
-// changing them. The error is [ErrNone], with a remedy, or that of conditions that can't be read.
+// *unstructured.Unstructured, those in status.conditions. They may be the object's own: copy them
+// before changing them. The error is [ErrNone], with a remedy, or that of conditions that can't be read.
 func Of(obj any) ([]metav1.Condition, error) {
 	switch o := obj.(type) {
 	case Accessor:
@@ -43,7 +45,10 @@ func Of(obj any) ([]metav1.Condition, error) {
 	if err != nil {
 		return nil, nil //nolint:nilerr // the status is a nil pointer: there are none yet
 	}
-	return field.Interface().([]metav1.Condition), nil //nolint:errcheck // pathOf has checked the type
+	if all, ok := field.Interface().([]metav1.Condition); ok {
+		return all, nil
+	}
+	return fromAlike(field), nil
 }
 
 // Store gives an object its conditions.
@@ -71,7 +76,11 @@ func Store(obj any, conditions []metav1.Condition) error {
 		}
 		v = v.Field(i)
 	}
-	v.Set(reflect.ValueOf(conditions))
+	if v.Type() == conditionsType {
+		v.Set(reflect.ValueOf(conditions))
+		return nil
+	}
+	v.Set(toAlike(conditions, v.Type()))
 	return nil
 }
 
@@ -149,7 +158,7 @@ func indexOf(t reflect.Type) []int {
 		return nil
 	}
 	conditions, ok := of.FieldByName("Conditions")
-	if !ok || conditions.Type != reflect.TypeFor[[]metav1.Condition]() || throughPointer(of, conditions.Index) {
+	if !ok || conditions.Type != conditionsType && !isAlike(conditions.Type) || throughPointer(of, conditions.Index) {
 		return nil
 	}
 	return append(append([]int{}, status.Index...), conditions.Index...)

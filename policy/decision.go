@@ -43,15 +43,18 @@ type Origin int
 // The origins, in the order in which they are asked. The zero value is none.
 const (
 	OriginObject Origin = iota + 1
+	OriginSpec
 	OriginNamespace
 	OriginOperator
 )
 
-// String returns "the object", "namespace prod" or "the operator".
+// String returns "the object", "the spec", "namespace prod" or "the operator".
 func (s Source) String() string {
 	switch s.Origin {
 	case OriginObject:
 		return "the object"
+	case OriginSpec:
+		return "the spec"
 	case OriginNamespace:
 		return "namespace " + s.Namespace
 	case OriginOperator:
@@ -63,8 +66,11 @@ func (s Source) String() string {
 
 // describe returns what a source says, for people.
 func (s Source) describe(annotation, value string) string {
-	if s.Origin == OriginOperator {
+	switch s.Origin {
+	case OriginOperator:
 		return fmt.Sprintf("the operator's default for %s is %s", annotation, quote(value))
+	case OriginSpec:
+		return fmt.Sprintf("the spec says %s for %s", quote(value), annotation)
 	}
 	return fmt.Sprintf("annotation %s of %s is %s", annotation, s, quote(value))
 }
@@ -205,8 +211,11 @@ func (j joined) Unwrap() []error { return j }
 // Remedy returns what a person can do about an invalid decision, empty if there is nothing to do.
 func (d Decision) Remedy() string {
 	for _, e := range d.invalid {
-		if e.Source.Origin != OriginOperator {
+		switch e.Source.Origin {
+		case OriginObject, OriginNamespace:
 			return "correct the annotation, or remove it"
+		case OriginSpec:
+			return "correct the spec, or give the object the annotation"
 		}
 	}
 	if len(d.invalid) > 0 {

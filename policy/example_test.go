@@ -64,3 +64,23 @@ func ExampleRequest() {
 	// true
 	// false 42
 }
+
+// policyOf returns what the spec of a Bucket says of its policy.
+func policyOf(obj metav1.Object) map[string]string {
+	says := map[string]string{}
+	if bucket, ok := obj.(*Bucket); ok && bucket.DeletionPolicy == "Orphan" {
+		says[policy.ReclaimAnnotation] = string(policy.ReclaimRetain)
+	}
+	return says
+}
+
+// Fields that a kind had before keep their meaning.
+func ExampleDefaults_spec() {
+	defaults := policy.Defaults{Spec: policyOf, Namespaces: policy.NamespacesIgnored}
+	for _, bucket := range []*Bucket{{}, {DeletionPolicy: "Orphan"}} {
+		fmt.Println(policy.Resolve(bucket, nil, defaults).OnDeletion())
+	}
+	// Output:
+	// delete
+	// detach
+}

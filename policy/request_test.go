@@ -15,7 +15,8 @@ import (
 // A Bucket acknowledges requests.
 type Bucket struct {
 	metav1.ObjectMeta
-	Status BucketStatus
+	Status         BucketStatus
+	DeletionPolicy string // of its spec
 }
 
 type BucketStatus struct {

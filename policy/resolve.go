@@ -31,6 +31,11 @@ type Defaults struct {
 	Supported []Verbs
 	// Namespaces says whether the annotations of namespaces count.
 	Namespaces NamespaceUse
+	// Spec returns what the spec of an object says of its policy, such as a field that the kind had
+	// before: values of the annotations, by their names. It is asked after the annotations of the
+	// object, and before those of its namespace, so that it has no value for a field that says
+	// nothing or has its default. Unknown names and values are invalid. It may be nil.
+	Spec func(object metav1.Object) map[string]string
 }
 
 // A NamespaceUse says whether the annotations of namespaces count.
@@ -71,6 +76,9 @@ func (d Defaults) NeedsNamespace(object metav1.Object) bool {
 //   - Neither object is changed.
 func Resolve(object, namespace metav1.Object, defaults Defaults) Decision {
 	r := &resolver{levels: []level{{Source{Origin: OriginObject}, object.GetAnnotations()}}}
+	if defaults.Spec != nil {
+		r.levels = append(r.levels, level{Source{Origin: OriginSpec}, defaults.Spec(object)})
+	}
 	if defaults.NeedsNamespace(object) {
 		name := object.GetNamespace()
 		if isNil(namespace) || namespace.GetName() != name {
@@ -81,7 +89,7 @@ func Resolve(object, namespace metav1.Object, defaults Defaults) Decision {
 	}
 	d := r.decide(defaults)
 	d.request = RequestOf(object)
-	if len(r.levels) > 1 {
+	if r.levels[len(r.levels)-1].source.Origin == OriginNamespace {
 		d.request.namespace = RequestOf(namespace).token
 	}
 	return d

@@ -4,6 +4,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ import (
 
 const (
 	// FromAnnotation, on a Namespace, names the namespaces, separated by commas, or "*", of objects whose
-	// details may be published to it.
+	// details may be published to it. Those of cluster-scoped objects need "*".
 	FromAnnotation = "publish.ctrlkit.dev/from"
 	// OnceAnnotation, on a Secret, names the keys that were known only once.
 	OnceAnnotation = "external.ctrlkit.dev/once"
@@ -226,7 +227,7 @@ func (p *Publisher[T]) check(ctx context.Context, req *step.Request[T], t *Targe
 	from := strings.Split(namespace.Annotations[FromAnnotation], ",")
 	if err != nil || !slices.ContainsFunc(from, func(name string) bool { name = strings.TrimSpace(name); return name == "*" || name == own && own != "" }) {
 		return wrong(fmt.Errorf("%s: its Namespace does not allow it", t.name()),
-			fmt.Sprintf("have its owner set the annotation %s of the Namespace %s to %q", FromAnnotation, t.Namespace, own))
+			fmt.Sprintf("have its owner set the annotation %s of the Namespace %s to %q", FromAnnotation, t.Namespace, cmp.Or(own, "*")))
 	}
 	return nil
 }

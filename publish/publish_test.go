@@ -317,6 +317,20 @@ func TestConsentIsWatched(t *testing.T) {
 	}
 }
 
+// The remedy says what allows it: a cluster-scoped object has no namespace to name.
+func TestRemedyOfElsewhere(t *testing.T) {
+	w := newWorld(t, publish.Target{Secret: "a", Namespace: "shop"})
+	p := publish.New("Connection", w.options)
+	p.Step().(step.Watcher[*Database]).Watches()
+	for own, want := range map[string]string{"": `to "*"`, "default": `to "default"`} {
+		db := &Database{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "db"}}
+		err := p.Publish(w.ctx, &step.Request[*Database]{Client: w.client, Object: db}, publish.Details{Values: bytesOf(values)})
+		if got := failure.Classify(err).Remedy; !strings.HasSuffix(got, want) {
+			t.Errorf("from namespace %q: error %v with the remedy %q, want %s", own, err, got, want)
+		}
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	for says, target := range map[string]publish.Target{
 		"a target has the name of a Secret or of a ConfigMap":              {},

@@ -40,23 +40,28 @@ type dependencies struct {
 
 // addControllers adds the controllers of Servers and of Users to a manager.
 func addControllers(mgr ctrl.Manager, d dependencies, observers ...journal.Observer) error {
-	recorder, serverOf := mgr.GetEventRecorder("mysql-operator"), newServerReference()
+	recorder, serverOf, credentialsOf := mgr.GetEventRecorder("mysql-operator"), newServerReference(), newCredentialsReference()
+	userServerOf := newUserServerReference()
 	servers, err := step.New(step.Options[*v1.Server]{
 		Name: "server", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: recorder, Observers: observers, SkipUnchanged: true,
-	}, connection{d}, reference.Protect(serverOf))
+	}, connection{d}, reference.Require(reference.Of[*v1.Server](credentialsOf)), reference.Protect[*v1.Server](serverOf, userServerOf))
 	if err != nil {
 		return err
 	}
+	// Credentials stay as long as a Server has Users and Databases to delete with them, also when all of
+	// their namespace is deleted at once.
+	guard := reference.GuardOptions{Name: "mysql-operator", Recorder: recorder, Observers: observers}
+	if err := reference.Guard(mgr, guard, credentialsOf); err != nil {
+		return err
+	}
 	b := ctrl.NewControllerManagedBy(mgr).For(&v1.Server{})
-	if err := servers.Complete(servers.WatchNamed(b, &corev1.Secret{}, func(s *v1.Server) []client.ObjectKey {
-		return []client.ObjectKey{{Name: s.Spec.CredentialsSecret}}
-	})); err != nil {
+	if err := servers.Complete(b); err != nil {
 		return err
 	}
 
 	users, err := step.New(step.Options[*v1.User]{
 		Name: "user", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: recorder, Observers: observers, SkipUnchanged: true,
-	}, lifecycle.New("User", accounts{d}, lifecycle.Options{Refresh: poll}))
+	}, lifecycle.New("User", accounts{d, userServerOf}, lifecycle.Options{Refresh: poll}))
 	if err != nil {
 		return err
 	}
@@ -68,9 +73,7 @@ func addControllers(mgr ctrl.Manager, d dependencies, observers ...journal.Obser
 		}
 		return all
 	}))))
-	if err := users.Complete(users.WatchNamed(b, &v1.Server{}, func(u *v1.User) []client.ObjectKey {
-		return []client.ObjectKey{{Name: u.Spec.Server}}
-	})); err != nil {
+	if err := users.Complete(b); err != nil {
 		return err
 	}
 	return addDatabases(mgr, d, serverOf, observers...)

@@ -34,15 +34,19 @@ func databaseName(obj *v1.Database) (string, error) {
 // newServerReference returns the reference of Databases to their Servers.
 func newServerReference() *reference.Reference[*v1.Database, *v1.Server] {
 	return reference.New(reference.Options[*v1.Database, *v1.Server]{
-		Name:   "server", // the condition is v1.ConditionServerReady
-		Target: func(obj *v1.Database) reference.Target { return reference.Target{Name: obj.Spec.Server} },
-		NotReady: func(server *v1.Server) string {
-			if !meta.IsStatusConditionTrue(server.Status.Conditions, condition.Ready) {
-				return "its administrator cannot log in"
-			}
-			return ""
-		},
+		Name:     "server", // the condition is v1.ConditionServerReady
+		Target:   func(obj *v1.Database) reference.Target { return reference.Target{Name: obj.Spec.Server} },
+		NotReady: notReady,
 	})
+}
+
+// notReady returns why a Server can't be used yet. One that is ready has its credentials in use: neither
+// is gone before the Users and Databases that use the Server.
+func notReady(server *v1.Server) string {
+	if !meta.IsStatusConditionTrue(server.Status.Conditions, condition.Ready) {
+		return "its administrator cannot log in"
+	}
+	return ""
 }
 
 // databases connects to the servers of Databases.

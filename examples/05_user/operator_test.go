@@ -27,7 +27,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/policy"
 )
 
-var shared = controlplanetest.Shared{Options: controlplane.Options{CRDs: []string{"config/crd/bases"}}}
+var shared = controlplanetest.Shared{Options: controlplane.Options{Parts: controlplane.AllParts, CRDs: []string{"config/crd/bases"}}}
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
@@ -144,6 +144,8 @@ func (o *operatorTest) checkDeletion() {
 	for _, obj := range []client.Object{credentials, kept, shop} {
 		exampletest.Must(o.T, o.Delete(o.Context(), obj))
 	}
+	// The credentials are kept, until a person takes the finalizer off.
+	o.Patch(o.T, credentials, `{"metadata":{"finalizers":null}}`)
 	for _, name := range []string{"kept", "shop"} {
 		user := o.await(name, func(u *v1.User) bool {
 			return u.DeletionTimestamp != nil && exampletest.Reason(u, condition.Stalled) == "CredentialsNotFound"

@@ -17,6 +17,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -55,6 +56,14 @@ func (d dependencies) connectTo(ctx context.Context, server *v1.Server, credenti
 // with it in the condition.
 func broken(err error, reason, remedy string) error {
 	return failure.Mark(fmt.Errorf("%w: %s", err, remedy), failure.WithClass(failure.ClassTerminal), failure.WithReason(reason), failure.WithRemedy(remedy))
+}
+
+// newCredentialsReference returns the reference of Servers to the Secrets with their credentials.
+func newCredentialsReference() *reference.Reference[*v1.Server, *corev1.Secret] {
+	return reference.New(reference.Options[*v1.Server, *corev1.Secret]{
+		Name:   "credentials", // the condition is CredentialsReady
+		Target: func(obj *v1.Server) reference.Target { return reference.Target{Name: obj.Spec.CredentialsSecret} },
+	})
 }
 
 // connection is a step that finds out whether the administrator of a Server can log in.

@@ -65,7 +65,9 @@ func TestSurvivesEverything(t *testing.T) {
 			}
 			return true
 		},
-	})
+	},
+		sim.WithoutFault(fault.Recreate, "a Server that has a User stays until its user deletes that"),
+		sim.WithoutFault(fault.DeleteAndCreate, "a Server that has a User stays until its user deletes that"))
 }
 
 // Databases are created once, changed and dropped, whatever goes wrong.

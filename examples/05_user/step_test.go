@@ -27,22 +27,25 @@ func rejecting(context.Context, Login, client.Object) (Accounts, error) {
 func TestCredentials(t *testing.T) {
 	empty := newCredentials()
 	empty.Data = nil
-	embedded := newServer()
+	server, embedded := newServer(), newServer()
 	embedded.Spec.Address, embedded.Spec.Embedded = "", true
+	for _, s := range []*v1.Server{server, embedded} {
+		s.Status.Conditions = []metav1.Condition{{Type: condition.Ready, Status: metav1.ConditionTrue, Reason: condition.ReasonReady, LastTransitionTime: metav1.Unix(1, 0)}}
+	}
 	for _, tt := range []struct {
 		name    string
 		objects []client.Object
 		want    string
 		remedy  string
 	}{
-		{"rejected", []client.Object{newServer(), newCredentials()}, "False CredentialsRejected: User: connecting to db.example.com:3307: the server rejects the username or the password", "correct the username and the password in Secret default/db-admin"},
-		{"incomplete", []client.Object{newServer(), empty}, "False CredentialsIncomplete: User: the key username is missing in Secret default/db-admin", "add the keys username and password to the Secret"},
+		{"rejected", []client.Object{server, newCredentials()}, "False CredentialsRejected: User: connecting to db.example.com:3307: the server rejects the username or the password", "correct the username and the password in Secret default/db-admin"},
+		{"incomplete", []client.Object{server, empty}, "False CredentialsIncomplete: User: the key username is missing in Secret default/db-admin", "add the keys username and password to the Secret"},
 		{"no embedded server", []client.Object{embedded, newCredentials()}, "False EmbeddedServerDisabled: User: the operator has no embedded server, which Server db wants", "set spec.address instead of spec.embedded"},
-		{"no Secret", []client.Object{newServer()}, "False CredentialsNotFound: ServerFound: Secret db-admin with the credentials of Server db does not exist: create it", "create it again"},
+		{"no Secret", []client.Object{server}, "False CredentialsNotFound: ServerFound: Secret db-admin with the credentials of Server db does not exist: create it", "create it again"},
 		{"no Server", nil, "False ServerNotFound: ServerFound: Server db does not exist: create it", "create it again"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			users := lifecycle.New("User", accounts{dependencies{connect: rejecting, newPassword: newPassword}}, lifecycle.Options{})
+			users := lifecycle.New("User", accounts{dependencies{connect: rejecting, newPassword: newPassword}, newUserServerReference()}, lifecycle.Options{})
 			options := []steptest.Option{steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases"), steptest.WithObjects(tt.objects...)}
 			got := steptest.Do(t, users, newShop(), options...)
 			if ready := got.Conditions[condition.Ready]; !strings.HasPrefix(ready, tt.want) || got.Passed {

@@ -22,12 +22,25 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
+	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // accounts reconciles Users. Each has two accounts on its server, of which it uses one: the Secret
 // says which. Another password is that of the other account.
-type accounts struct{ dependencies }
+type accounts struct {
+	dependencies
+	server *reference.Reference[*v1.User, *v1.Server]
+}
+
+// newUserServerReference returns the reference of Users to their Servers.
+func newUserServerReference() *reference.Reference[*v1.User, *v1.Server] {
+	return reference.New(reference.Options[*v1.User, *v1.Server]{
+		Name:     "server", // the condition is v1.ConditionServerReady
+		Target:   func(obj *v1.User) reference.Target { return reference.Target{Name: obj.Spec.Server} },
+		NotReady: notReady,
+	})
+}
 
 var (
 	_ lifecycle.Claimer[*v1.User]       = accounts{}
@@ -35,9 +48,12 @@ var (
 )
 
 // Conditions declares the conditions of a User.
-func (accounts) Conditions() []condition.Declaration {
-	return []condition.Declaration{{Type: v1.ConditionServerFound}, {Type: v1.ConditionInSync, Weight: condition.WeightInformational}}
+func (a accounts) Conditions() []condition.Declaration {
+	return append([]condition.Declaration{{Type: v1.ConditionServerFound}, {Type: v1.ConditionInSync, Weight: condition.WeightInformational}}, a.server.Conditions()...)
 }
+
+// Watches declares the watch of Servers.
+func (a accounts) Watches() []step.Watch { return a.server.Watches() }
 
 // baseOf returns what the names of the accounts of a User begin with. The UID makes it unique, so
 // that no User can take over an account that it has not made. MySQL allows 32 characters.
@@ -53,6 +69,9 @@ func (a accounts) Claim(ctx context.Context, req *step.Request[*v1.User]) error 
 	if _, err := a.serverOf(ctx, req); err != nil {
 		return err
 	}
+	if err := a.server.Await(ctx, req); err != nil {
+		return err
+	}
 	metav1.SetMetaDataAnnotation(&req.Object.ObjectMeta, v1.AccountAnnotation, baseOf(req.Object))
 	return nil
 }
@@ -65,6 +84,9 @@ func (accounts) Claimed(user *v1.User) bool {
 
 // CreateOrUpdate makes the accounts as the User wants them, and publishes the password.
 func (a accounts) CreateOrUpdate(ctx context.Context, req *step.Request[*v1.User]) (ctrl.Result, error) {
+	if err := a.server.Hold(ctx, req); err != nil {
+		return ctrlkit.RequeueIfError(err)
+	}
 	server, found, err := a.connect(ctx, req)
 	if err != nil {
 		return ctrlkit.RequeueIfError(err)
@@ -73,6 +95,7 @@ func (a accounts) CreateOrUpdate(ctx context.Context, req *step.Request[*v1.User
 	if err = errors.Join(err, server.Close()); err != nil {
 		return ctrlkit.RequeueIfError(err)
 	}
+	a.server.Settle(req)
 	return ctrlkit.ContinueAndRequeueAfter(next)
 }
 

@@ -81,7 +81,7 @@ func operate(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	r := &apps{Client: mgr.GetClient(), arguments: arguments}
+	r := &apps{Client: mgr.GetClient(), arguments: arguments, turns: map[string]int{}}
 	if err := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&appsv1.Deployment{}).Complete(r); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func operate(ctx context.Context, arguments []string) error {
 type apps struct {
 	client.Client
 	arguments []string
-	turns     int
+	turns     map[string]int // of each Deployment that flaps
 }
 
 func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -127,8 +127,8 @@ func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 			c.Env = []corev1.EnvVar{{Name: "TZ", Value: "UTC"}}
 		}
 		if slices.Contains(r.arguments, "flaps") {
-			r.turns++
-			d.Annotations = map[string]string{"turn": fmt.Sprint(r.turns % 2)}
+			r.turns[d.Name]++
+			d.Annotations = map[string]string{"turn": fmt.Sprint(r.turns[d.Name] % 2)}
 		}
 		return controllerutil.SetControllerReference(app, d, r.Scheme())
 	})

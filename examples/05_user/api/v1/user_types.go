@@ -118,7 +118,7 @@ type UserStatus struct {
 	// +optional
 	Accounts []string `json:"accounts,omitempty"`
 
-	// Conditions are Ready, ServerFound, InSync, Managed and, while Ready is not true, Reconciling
+	// Conditions are Ready, ServerReady, ServerFound, InSync, Managed and, while Ready is not true, Reconciling
 	// or Stalled.
 	//
 	// +listType=map
