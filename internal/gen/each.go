@@ -19,7 +19,7 @@ const element = "element"
 type eachView struct {
 	Open   []string // the lines before the name
 	Name   string   // the expression for the name in an element
-	Guards []guard // without these, an element names no object
+	Guards []guard  // without these, an element names no object
 	Close  string
 }
 
