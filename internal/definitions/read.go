@@ -22,6 +22,9 @@ import (
 // A Definition is a CustomResourceDefinition.
 type Definition = apiextensionsv1.CustomResourceDefinition
 
+// Extensions are those of the files that have definitions.
+var Extensions = []string{".yaml", ".yml", ".json"}
+
 // Read returns the definitions in files, and in the YAML and JSON files of directories, without
 // those below them. They are sorted by name; of two with the same name the last one counts. Other
 // objects are left out, and parts of definitions, such as the patches of Kustomize.
@@ -68,7 +71,7 @@ func filesOf(path string) ([]string, error) {
 
 // readFile adds the definitions of a file. Files with another extension have none.
 func readFile(file string, to map[string]*Definition) error {
-	if !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)) {
+	if !slices.Contains(Extensions, filepath.Ext(file)) {
 		return nil
 	}
 	data, err := os.ReadFile(file)

@@ -19,12 +19,13 @@ const element = "element"
 type eachView struct {
 	Open   []string // the lines before the name
 	Name   string   // the expression for the name in an element
-	Guards []guard
+	Guards []guard  // without these, an element names no object
 	Close  string
 }
 
-// newEachView returns the loop for a name with references to elements. What has no name is left out.
-func newEachView(name model.Value) *eachView {
+// newEachView returns the loop for a name with references to elements, and the guards of its other
+// references. An element without a name is left out.
+func newEachView(name model.Value) (*eachView, []guard) {
 	var view eachView
 	root, otherwise := "target", "return nil, nil"
 	for path := name.Elements(); len(path) > 0; {
@@ -35,8 +36,16 @@ func newEachView(name model.Value) *eachView {
 		root, otherwise = element, "continue"
 		view.Close += "}\n"
 	}
-	view.Name, view.Guards = valueExpr(name)
-	return &view
+	var guards, others []guard
+	view.Name, guards = valueExpr(name)
+	for _, g := range guards {
+		if g.inElement {
+			view.Guards = append(view.Guards, g)
+		} else {
+			others = append(others, g)
+		}
+	}
+	return &view, others
 }
 
 // open adds a loop over a list.

@@ -22,11 +22,15 @@ func FuzzGenerate(f *testing.F) {
 	for _, name := range []string{"fmt", "ctrl", "context", "state2", "π", "日本", "PVCs", "reader"} {
 		f.Add(fmt.Appendf(nil, "decl %[2]s for Deployment {\n    state {\n        %[1]s []Pod { owned=any }\n    }\n    action {\n        X%[1]s(%[1]s)\n    }\n}\n", name, "Manager"))
 	}
-	text, err := os.ReadFile("golden/shop.ctrlkit")
-	if err != nil {
-		f.Fatal(err)
+	for _, name := range []string{"golden/shop.ctrlkit", "golden/defined/routing.ctrlkit", "golden/defined/mounts.ctrlkit"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
 	}
-	f.Add(text)
+	f.Add([]byte("bind traffic.example.com/v1 ./traffic.yaml\n\ndecl A for traffic.example.com/v1/Route {\n    state {\n        a []Pod { name=${target.spec.backends[].service} }\n" +
+		"        b traffic.example.com/v1/Route { fields/.spec.tier=gold }\n        c []Pod { labels/a=${b.spec.zone} }\n    }\n    action {\n        X(a, c)\n    }\n}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		pkg, list, err := check.Check(t.Context(), check.Input{
 			Dir: ".", Name: "fuzzed", Path: "controller-kit-demo/fuzzed", Sources: []check.Source{{File: "a.ctrlkit", Text: text}},

@@ -70,8 +70,9 @@ func refAs(path string, text model.Text) *model.Ref {
 func steps(path string) []model.Step {
 	var all []model.Step
 	for field := range strings.SplitSeq(path, ".") {
+		field, each := strings.CutSuffix(field, "[]")
 		name, pointer := strings.CutSuffix(field, "?")
-		all = append(all, model.Step{Field: name, Pointer: pointer})
+		all = append(all, model.Step{Field: name, Pointer: pointer, Each: each})
 	}
 	return all
 }

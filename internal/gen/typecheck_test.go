@@ -65,17 +65,26 @@ func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 		value(ref("Spec.Ref?.Next?.Name")), value("n", refAs("Spec.Replicas?", model.TextInt)), value(refAs("Spec.Size", model.TextUint)),
 		value(refAs("Spec.Flag?", model.TextBool)), value(refAs("Spec.Hours", model.TextStringer)), value(refAs("Spec.TierRef?", model.TextConvert)),
 	})
+	elements := rapid.SampledFrom([]model.Value{
+		value(ref("OwnerReferences[].Name"), "-", ref("Spec.Ref?.Next?.Name")), value(refAs("OwnerReferences[].Controller?", model.TextBool)),
+		value("x", ref("Finalizers[]"), ref("Name")),
+	})
 	st := one(name, rapid.SampledFrom(kinds).Draw(t, "kind"))
 	st.List = rapid.Bool().Draw(t, "list")
 	st.Owned = rapid.SampledFrom([]model.Ownership{model.OwnershipNone, model.OwnershipController, model.OwnershipAny}).Draw(t, "owned")
 	if rapid.Bool().Draw(t, "named") {
 		v := values.Draw(t, "name")
+		if st.List && rapid.Bool().Draw(t, "elements") {
+			v = elements.Draw(t, "element")
+		}
 		st.ObjectName = &v
 	}
 	if st.Kind.Namespaced {
 		switch rapid.IntRange(0, 2).Draw(t, "place") {
 		case 1:
-			everywhere(st)
+			if st.ObjectName == nil || st.ObjectName.Elements() == nil {
+				everywhere(st)
+			}
 		case 2:
 			v := values.Draw(t, "namespace")
 			st.Namespace = model.Namespace{Mode: model.NamedNamespace, Value: &v}
@@ -165,7 +174,8 @@ func byKeys(states []*model.State) {
 			ref := *part.Ref
 			ref.Path = []model.Step{{Field: "metadata", Key: true}}
 			for _, name := range strings.Split(ref.Source, ".")[1:] {
-				ref.Path = append(ref.Path, model.Step{Field: unexported(name), Key: true})
+				name, each := strings.CutSuffix(name, "[]")
+				ref.Path = append(ref.Path, model.Step{Field: unexported(name), Key: true, Each: each})
 			}
 			value.Parts[i].Ref = &ref
 		}

@@ -17,6 +17,8 @@ import (
 // which Err is the error.
 type guard struct {
 	Expr, Err string
+	// inElement is true for a pointer of an element of a list.
+	inElement bool
 }
 
 // nothing is the error of a selection that refers to what another state does not have.
@@ -89,6 +91,7 @@ func valueExpr(value model.Value) (expr string, guards []guard) {
 		}
 		term, more := pathExpr(root, path, part.Ref.Text)
 		for _, g := range more {
+			g.inElement = root == element
 			if part.Ref.State != nil {
 				g.Err = nothing
 			}
@@ -105,12 +108,16 @@ func valueExpr(value model.Value) (expr string, guards []guard) {
 // value returns the Go for a value, and adds its guards to those of the state.
 func (s *stateView) value(value model.Value) string {
 	expr, guards := valueExpr(value)
+	s.guard(guards)
+	return expr
+}
+
+func (s *stateView) guard(guards []guard) {
 	for _, g := range guards {
 		if !slices.Contains(s.Guards, g) {
 			s.Guards = append(s.Guards, g)
 		}
 	}
-	return expr
 }
 
 // require is [stateView.value] for a selector that must not be empty.

@@ -310,7 +310,10 @@ func (w *managerWriter) addSelection(view *stateView, l lookup) {
 	}
 	switch {
 	case l.each() != nil:
-		view.None, view.Each, literal.name = "nil", newEachView(*l.name), "name"
+		var guards []guard
+		view.Each, guards = newEachView(*l.name)
+		view.None, literal.name = "nil", "name"
+		view.guard(guards)
 	case l.name != nil:
 		literal.name = view.require("name", *l.name)
 	}

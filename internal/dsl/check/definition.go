@@ -65,7 +65,6 @@ func loadDefinitions(ctx context.Context, dir, key string) *Package {
 	if len(words) > 2 {
 		dir = words[2]
 	}
-	p := &Package{Definitions: true, Facts: Facts{ClusterScoped: map[string]bool{}, Resources: map[string]string{}}}
 	path, err := definitionsPath(ctx, dir, source)
 	var list []*definitions.Definition
 	if err == nil {
@@ -74,10 +73,33 @@ func loadDefinitions(ctx context.Context, dir, key string) *Package {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = errors.New("there is no such file or directory")
 	}
+	if err == nil && len(list) == 0 {
+		err = noDefinitions(path)
+	}
 	if err != nil {
+		p := noPackage()
 		p.Problem = strings.TrimPrefix(err.Error(), path+": ")
 		return p
 	}
+	return NewDefinitions(key, label, list)
+}
+
+// noDefinitions is the error for a file or directory without definitions.
+func noDefinitions(path string) error {
+	if ext := filepath.Ext(path); !slices.Contains(definitions.Extensions, ext) && ext != "" {
+		return fmt.Errorf("it has no CustomResourceDefinition: the extensions of such files are %s", listOf(definitions.Extensions))
+	}
+	return errors.New("it has no CustomResourceDefinition")
+}
+
+func noPackage() *Package {
+	return &Package{Definitions: true, Facts: Facts{ClusterScoped: map[string]bool{}, Resources: map[string]string{}}}
+}
+
+// NewDefinitions returns the package with a key that has the kinds of a group and version, which
+// the label is, from definitions.
+func NewDefinitions(key, label string, list []*definitions.Definition) *Package {
+	p := noPackage()
 	pkg := types.NewPackage(key, "")
 	served := map[string]bool{}
 	for _, d := range list {
@@ -98,11 +120,28 @@ func loadDefinitions(ctx context.Context, dir, key string) *Package {
 	case served[label]:
 		p.Types = pkg
 	case len(served) == 0:
-		p.Problem = "it has no CustomResourceDefinition"
+		p.Problem = "its definitions serve no version"
 	default:
-		p.Problem = fmt.Sprintf("it has no definition that serves %s, only %s", label, listOf(slices.Sorted(maps.Keys(served))))
+		p.Problem = fmt.Sprintf("it has no definition that serves %s%s", label, others(label, slices.Sorted(maps.Keys(served))))
 	}
 	return p
+}
+
+// others describes what definitions serve instead of a group and version: the versions of the group if
+// there are any, and otherwise a few of all.
+func others(label string, served []string) string {
+	group, _, _ := splitGroupVersion(label)
+	of := slices.DeleteFunc(slices.Clone(served), func(other string) bool {
+		g, _, _ := splitGroupVersion(other)
+		return g != group
+	})
+	if len(of) > 0 {
+		served = of
+	}
+	if len(served) > maxListed {
+		return fmt.Sprintf(", only %s and %d more", strings.Join(served[:maxListed], ", "), len(served)-maxListed)
+	}
+	return ", only " + listOf(served)
 }
 
 // definitionsHint returns what to do about a problem of [loadDefinitions].
@@ -110,6 +149,8 @@ func definitionsHint(problem string) string {
 	switch {
 	case strings.Contains(problem, "no definition that serves"):
 		return "bind a version that it serves"
+	case strings.Contains(problem, "serve no version"):
+		return "set served of a version in spec.versions: definitions of apiextensions.k8s.io/v1beta1 are not read"
 	case strings.Contains(problem, "not a known dependency"):
 		return "add the version that you want: MODULE@VERSION:DIRECTORY"
 	}
@@ -145,12 +186,16 @@ func goModule(ctx context.Context, dir string, args ...string) (string, error) {
 	command.Dir = dir
 	out, err := command.Output()
 	var described struct{ Dir, Error string }
-	if json.Unmarshal(out, &described) == nil && described.Error != "" {
+	malformed := json.Unmarshal(out, &described)
+	if malformed == nil && described.Error != "" {
 		return "", errors.New(firstLine(described.Error))
 	}
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
 		return "", errors.New(cmp.Or(firstLine(string(failed.Stderr)), err.Error()))
+	}
+	if err == nil && malformed != nil { // several modules, as for the word all
+		err = errors.New("this names no module")
 	}
 	return described.Dir, err
 }
@@ -223,9 +268,9 @@ func (s *schemaTypes) text(way string, enum []apiextensionsv1.JSON) types.Type {
 	}
 	t := types.NewNamed(types.NewTypeName(token.NoPos, s.pkg, way, nil), types.Typ[types.String], nil)
 	for _, value := range enum {
-		var text string
-		if json.Unmarshal(value.Raw, &text) == nil {
-			s.pkg.Scope().Insert(types.NewConst(token.NoPos, s.pkg, way+"="+text, t, constant.MakeString(text)))
+		var text *string // nil for null, which is no text
+		if json.Unmarshal(value.Raw, &text) == nil && text != nil {
+			s.pkg.Scope().Insert(types.NewConst(token.NoPos, s.pkg, way+"="+*text, t, constant.MakeString(*text)))
 		}
 	}
 	return t
@@ -254,7 +299,14 @@ var metadataType = named("metadata", types.NewStruct([]*types.Var{
 	field("labels", types.NewMap(types.Typ[types.String], types.Typ[types.String])),
 	field("name", types.Typ[types.String]),
 	field("namespace", types.Typ[types.String]),
-	field("ownerReferences", types.NewSlice(types.Typ[types.String])),
+	field("ownerReferences", types.NewSlice(named("metadata.ownerReferences[]", types.NewStruct([]*types.Var{
+		field("apiVersion", types.Typ[types.String]),
+		field("blockOwnerDeletion", types.Typ[types.Bool]),
+		field("controller", types.Typ[types.Bool]),
+		field("kind", types.Typ[types.String]),
+		field("name", types.Typ[types.String]),
+		field("uid", types.Typ[types.String]),
+	}, nil)))),
 	field("resourceVersion", types.Typ[types.String]),
 	field("uid", types.Typ[types.String]),
 }, nil))

@@ -87,7 +87,7 @@ func (s *stateScope) walkField(out *model.Selector, span ast.Range) (types.Type,
 		here := ast.Range{Start: offset, End: offset + len(name)}
 		offset = here.End
 		if what := collection(walk.current); what != "" {
-			s.d.report(diag.FieldNotText, here, fmt.Sprintf("%s is %s: what is in it cannot be selected", way, what), "")
+			s.d.report(diag.FieldNotText, here, fmt.Sprintf("%s is %s: what is in it cannot be selected", way, what), anotherField)
 			return nil, false
 		}
 		if _, ok := deref(walk.current).Underlying().(*types.Struct); !ok {
@@ -133,17 +133,29 @@ func (s *stateScope) fieldHint(way, name string, names []string) string {
 			return fmt.Sprintf("did you mean %q?", n)
 		}
 	}
-	if len(names) == 0 {
-		return ""
+	if hint := diag.DidYouMean(name, names); hint != "" {
+		return hint
 	}
-	return diag.DidYouMean(name, names)
+	return fieldsHint(names)
+}
+
+// anotherField is the hint for a field by which nothing can be selected.
+const anotherField = "select by another field, or by a label"
+
+// fieldsHint says which fields there are.
+func fieldsHint(names []string) string {
+	if len(names) == 0 {
+		return "nothing says which fields it has: refer to a field that the definition or the Go type declares"
+	}
+	slices.Sort(names)
+	return someOf("field", slices.Compact(names))
 }
 
 // jsonHint lists the fields of a struct that can be text, by their JSON names.
 func jsonHint(t types.Type, way string) string {
 	s, ok := deref(t).Underlying().(*types.Struct)
 	if !ok || isTime(deref(t)) {
-		return ""
+		return anotherField
 	}
 	var names []string
 	jsonIndex(s, "", &names, 0)
@@ -172,15 +184,15 @@ func (s *stateScope) fieldValue(v ast.Value, out model.Selector, end types.Type)
 	switch out.Text {
 	case model.TextBool:
 		if text != "true" && text != "false" {
-			s.d.report(diag.BadFieldValue, v, fmt.Sprintf("%s is true or false, never %s", out.Key, shown(v)), "")
+			s.d.report(diag.BadFieldValue, v, fmt.Sprintf("%s is true or false, never %s", out.Key, shown(v)), "write true or false")
 		}
 	case model.TextInt:
 		if n, err := strconv.ParseInt(text, 10, 64); err != nil || strconv.FormatInt(n, 10) != text {
-			s.d.report(diag.BadFieldValue, v, fmt.Sprintf("%s is an integer, never %s", out.Key, shown(v)), "")
+			s.d.report(diag.BadFieldValue, v, fmt.Sprintf("%s is an integer, never %s", out.Key, shown(v)), "write it in decimal, as in 80")
 		}
 	case model.TextUint:
 		if n, err := strconv.ParseUint(text, 10, 64); err != nil || strconv.FormatUint(n, 10) != text {
-			s.d.report(diag.BadFieldValue, v, fmt.Sprintf("%s is an integer that is not negative, never %s", out.Key, shown(v)), "")
+			s.d.report(diag.BadFieldValue, v, fmt.Sprintf("%s is an integer that is not negative, never %s", out.Key, shown(v)), "write it in decimal, as in 80")
 		}
 	case model.TextConvert:
 		s.likely(v, out.Key, end)

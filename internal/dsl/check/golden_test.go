@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -71,15 +70,11 @@ func checkReal(t *testing.T, in check.Input) (*model.Package, diag.List) {
 	return pkg, list
 }
 
-// plain are the codes whose messages may say it all: a text that a field cannot have, a field that
-// is not there.
-var plain = []diag.Code{diag.FieldNotText, diag.BadFieldValue, diag.UnknownTargetField, diag.TargetNotText}
-
 // needHints reports diagnostics that do not say what to do.
 func needHints(t *testing.T, list diag.List) {
 	t.Helper()
 	for _, d := range list {
-		if d.Hint == "" && !slices.Contains(plain, d.Code) {
+		if d.Hint == "" {
 			t.Errorf("no hint: %v", d)
 		}
 	}

@@ -40,7 +40,7 @@ func (s *stateScope) reference(ref *ast.Ref) *model.Ref {
 		if problem := walk.step(field); problem != nil {
 			hint := kind.referenceHint(ref, i+1, problem)
 			if _, list := walk.current.Underlying().(*types.Slice); list && s.each {
-				hint = "write " + withName(ref, i, ref.Path[i].Text+"[]")
+				hint = eachHint(ref, i)
 			}
 			m.d.report(problem.code, name, problem.message, hint)
 			return nil
@@ -68,12 +68,20 @@ func (s *stateScope) reference(ref *ast.Ref) *model.Ref {
 		last := ref.Path[len(ref.Path)-1]
 		hint := textHint(walk.current, ref.Name())
 		if _, ok := walk.current.Underlying().(*types.Slice); ok && s.each && from == nil {
-			hint = fmt.Sprintf("write ${%s[]} for one object for each element", ref.Name())
+			hint = eachHint(ref, len(ref.Path)-1)
 		}
 		m.d.report(diag.TargetNotText, last, fmt.Sprintf("%s cannot be text: it is %s", ref.Name(), problem), hint)
 		return nil
 	}
 	return &model.Ref{Source: ref.Name(), State: from, Path: steps, Text: text}
+}
+
+// eachHint says how to refer to the elements of a list in the name of a list.
+func eachHint(ref *ast.Ref, at int) string {
+	if text := ref.Path[at].Text; !strings.HasSuffix(text, "[]") {
+		return fmt.Sprintf("write %s for one object for each element", withName(ref, at, text+"[]"))
+	}
+	return "refer to another field: a list in a list has no elements with names"
 }
 
 // elements reports whether a reference may lead through the elements of a list, if it does: in the
@@ -146,7 +154,7 @@ func (k *kindType) hasField(name string) bool {
 func textHint(t types.Type, name string) string {
 	s, ok := deref(t).Underlying().(*types.Struct)
 	if !ok || isTime(deref(t)) {
-		return ""
+		return "refer to a text, an integer or a bool"
 	}
 	var fields []string
 	for f := range s.Fields() {
@@ -166,6 +174,8 @@ type walkProblem struct {
 	message string
 	// fields are the names that would have been possible.
 	fields []string
+	// leaf is true for a step from what has no fields, such as a text, a list or a map.
+	leaf bool
 }
 
 // referenceHint suggests another name: one with a near spelling, the Go name for a JSON name, or
@@ -191,7 +201,13 @@ func (k *kindType) referenceHint(ref *ast.Ref, at int, problem *walkProblem) str
 			return "write " + withName(ref, at, f)
 		}
 	}
-	return diag.DidYouMean(got, problem.fields)
+	if hint := diag.DidYouMean(got, problem.fields); hint != "" {
+		return hint
+	}
+	if problem.leaf {
+		return "end the reference before it"
+	}
+	return fieldsHint(problem.fields)
 }
 
 // withName returns the reference with another name in one place.

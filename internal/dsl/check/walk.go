@@ -43,7 +43,7 @@ func (w *goWalk) step(name string) *walkProblem {
 	base := deref(w.current)
 	s, ok := base.Underlying().(*types.Struct)
 	if !ok {
-		return &walkProblem{code: diag.UnknownTargetField, message: fmt.Sprintf("%s has no fields, so no %q", typeName(base), name)}
+		return &walkProblem{code: diag.UnknownTargetField, message: fmt.Sprintf("%s has no fields, so no %q", typeName(base), name), leaf: true}
 	}
 	obj, index, _ := types.LookupFieldOrMethod(base, true, packageOf(base), name)
 	switch obj := obj.(type) {

@@ -11,22 +11,37 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"strings"
 	"sync"
 
 	"golang.org/x/tools/txtar"
+	"sigs.k8s.io/yaml"
 
+	"github.com/ctrlkit/ctrlkit/internal/definitions"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
 )
 
 // Loader is a [check.Loader] with a few small packages: reduced forms of k8s.io/api/core/v1,
-// k8s.io/api/batch/v1 and k8s.io/api/apps/v1, and controller-kit-demo/api/v1. It starts no process
-// and reads no file.
+// k8s.io/api/batch/v1 and k8s.io/api/apps/v1, and controller-kit-demo/api/v1. All definitions that a
+// document names are those of testdata/fake/traffic.yaml. It starts no process and reads no file.
 type Loader struct{}
 
 var _ check.Loader = Loader{}
 
 //go:embed testdata/fake/packages.txtar
 var fakeSources []byte
+
+//go:embed testdata/fake/traffic.yaml
+var fakeDefinitionSource []byte
+
+// fakeDefinitions are read once.
+var fakeDefinitions = sync.OnceValue(func() []*definitions.Definition {
+	d := &definitions.Definition{}
+	if err := yaml.Unmarshal(fakeDefinitionSource, d); err != nil {
+		panic(err) // it is a file of this package
+	}
+	return []*definitions.Definition{d}
+})
 
 // fakePackages are type-checked once.
 var fakePackages = sync.OnceValues(checkFakes)
@@ -41,6 +56,8 @@ func (Loader) Load(ctx context.Context, _ string, paths []string) (map[string]*c
 	for _, path := range paths {
 		if p, ok := known[path]; ok {
 			result[path] = p
+		} else if label, _, ok := strings.Cut(path, " "); ok {
+			result[path] = check.NewDefinitions(path, label, fakeDefinitions())
 		}
 	}
 	return result, ctx.Err()

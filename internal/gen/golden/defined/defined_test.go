@@ -250,6 +250,23 @@ func TestElements(t *testing.T) {
 	}
 }
 
+// A reference beside those to elements that is not set is an error, as it is in any other name.
+func TestElementsWithoutTheRest(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: corev1.PodSpec{
+		HostAliases: []corev1.HostAlias{{Hostnames: []string{"a", "b"}}},
+	}}
+	reader := fake.NewClientBuilder().WithObjects(&corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "b-x"}}).Build()
+	_, err := defined.NewMountsState(reader, pod).GetHosts(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "target.Spec.RuntimeClassName is nil") {
+		t.Errorf("got the error %v", err)
+	}
+	pod.Spec.RuntimeClassName = new("x")
+	if hosts, err := defined.NewMountsState(reader, pod).GetHosts(t.Context()); err != nil || len(hosts) != 1 {
+		t.Errorf("got %v, %v", hosts, err)
+	}
+}
+
 func envFrom(name string) corev1.EnvFromSource {
 	return corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}
 }

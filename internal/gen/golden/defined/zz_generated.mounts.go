@@ -170,7 +170,7 @@ func selectMountsMaps(target *corev1.Pod) ([]state.Selection, error) {
 
 // GetHosts returns the state hosts: every Endpoints in the namespace kube-system with
 //
-//	name=${target.Spec.HostAliases[].Hostnames[]}-${target.Namespace}
+//	name=${target.Spec.HostAliases[].Hostnames[]}-${target.Spec.RuntimeClassName}
 //
 // sorted by namespace and name.
 func (s *MountsState) GetHosts(ctx context.Context) ([]corev1.Endpoints, error) {
@@ -188,12 +188,15 @@ func (s *MountsState) readHosts(ctx context.Context) ([]corev1.Endpoints, error)
 
 // selectMountsHosts returns what the state hosts of target selects.
 func selectMountsHosts(target *corev1.Pod) ([]state.Selection, error) {
+	if target.Spec.RuntimeClassName == nil {
+		return nil, errors.New("target.Spec.RuntimeClassName is nil")
+	}
 	var selections []state.Selection
 	for i := range target.Spec.HostAliases {
 		element := &target.Spec.HostAliases[i]
 		for ii := range element.Hostnames {
 			element := &element.Hostnames[ii]
-			if name := *element + "-" + target.Namespace; name != "" {
+			if name := *element + "-" + *target.Spec.RuntimeClassName; name != "" {
 				selections = append(selections, state.Selection{Namespace: "kube-system", Name: name})
 			}
 		}
@@ -350,7 +353,7 @@ var mountsByPullSecrets = state.NamesIndex("ctrlkit:v1/Secret namespace=${target
 var mountsByClaims = state.NamesIndex("ctrlkit:v1/PersistentVolumeClaim namespace=${target.Namespace} name=${target.Spec.Volumes[].PersistentVolumeClaim.ClaimName}", selectMountsClaims)
 
 // mountsByHosts finds the Pod objects whose state hosts an object belongs to.
-var mountsByHosts = state.NamesIndex("ctrlkit:v1/Endpoints namespace=kube-system name=${target.Spec.HostAliases[].Hostnames[]}-${target.Namespace}", selectMountsHosts)
+var mountsByHosts = state.NamesIndex("ctrlkit:v1/Endpoints namespace=kube-system name=${target.Spec.HostAliases[].Hostnames[]}-${target.Spec.RuntimeClassName}", selectMountsHosts)
 
 // IndexMounts registers the indexes of the cache that Mounts
 // and its watches need. Call it before the cache is started, with the FieldIndexer of the
