@@ -118,7 +118,7 @@ var layers = map[string]int{
 	"sim/internal/mutants":           8,
 	"sim/testdata/guide":             8,
 	"internal/markers":               2,
-	"internal/run":                   8,
+	"internal/run":                   7,
 	"internal/difference":            1,
 	"internal/plan":                  8,
 	"internal/scaffold":              0,
