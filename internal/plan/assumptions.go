@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // admissions are the resources that configure what else decides about writes.
 var admissions = []schema.GroupVersionResource{
@@ -26,18 +29,33 @@ func (p *planner) assumptions(ctx context.Context, result *Plan) []string {
 	var out []string
 	for _, resource := range admissions {
 		objects, err := p.Source.Read(ctx, resource)
-		if err == nil && len(objects) > 0 {
+		switch {
+		case err != nil:
+			out = append(out, "whether the cluster has "+resource.Resource+" could not be read: they are not asked")
+		case len(objects) > 0:
 			out = append(out, fmt.Sprintf("%d %s of the cluster are not asked", len(objects), resource.Resource))
 		}
 	}
-	others := map[string]int{}
-	for _, c := range slices.Concat(result.AtStart, result.Changes) {
-		if c.By == Others {
-			others[c.Kind]++
-		}
+	if n := p.conversions(ctx); n > 0 {
+		out = append(out, fmt.Sprintf("%d conversion webhooks of the cluster are not called: objects have the fields of the version in which they are read first", n))
 	}
-	if len(others) > 0 {
+	if slices.ContainsFunc(slices.Concat(result.AtStart, result.Changes), func(c Change) bool { return c.By == Others }) {
 		out = append(out, "what other controllers do is played: Pods become ready, Jobs complete")
 	}
 	return out
+}
+
+// conversions returns how many definitions have a conversion webhook.
+func (p *planner) conversions(ctx context.Context) int {
+	objects, err := p.Source.Read(ctx, definitions)
+	if err != nil {
+		return 0 // it is named as unknown
+	}
+	n := 0
+	for _, content := range objects {
+		if strategy, _, _ := unstructured.NestedString(content, "spec", "conversion", "strategy"); strategy == "Webhook" { //nolint:errcheck // "" is none
+			n++
+		}
+	}
+	return n
 }

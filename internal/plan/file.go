@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,7 +23,9 @@ import (
 type File struct {
 	objects map[schema.GroupKind][]*unstructured.Unstructured
 	kinds   *apiserver.Server // knows which resource is of which kind
-	copied  int
+
+	mu     sync.Mutex // guards copied
+	copied int
 }
 
 // NewFile returns the cluster that manifests describe.
@@ -76,6 +79,8 @@ func (f *File) Read(_ context.Context, resource schema.GroupVersionResource) ([]
 			contents = append(contents, obj.DeepCopy().Object)
 		}
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.copied += len(contents)
 	return contents, nil
 }
@@ -101,10 +106,14 @@ func (f *File) Dependents(_ context.Context, owners []types.UID) ([]schema.Group
 }
 
 // Refused returns nothing: what a file lacks does not exist.
-func (f *File) Refused() []string { return nil }
+func (f *File) Refused() map[string]string { return nil }
 
 // Lists returns how many objects were copied.
-func (f *File) Lists() (requests, objects int) { return 0, f.copied }
+func (f *File) Lists() (requests, objects int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return 0, f.copied
+}
 
 // ResourceNamed returns the resource of a kind, by its name in any case or by that of its resource, and
 // whether it is namespaced.

@@ -28,7 +28,7 @@ type Source interface {
 	memory.Source
 
 	// Refused returns what could not be read, with the reasons.
-	Refused() []string
+	Refused() map[string]string
 
 	// Lists returns how many requests were made, and how many objects were copied.
 	Lists() (requests, objects int)
@@ -102,6 +102,7 @@ func For(ctx context.Context, o Options) (_ *Plan, err error) {
 		}
 		result.Changes = p.phase()
 	}
+	stop()
 	p.finish(ctx, result)
 	return result, nil
 }
@@ -289,8 +290,12 @@ func (p *planner) phase() []Change {
 
 // finish adds what is not about objects.
 func (p *planner) finish(ctx context.Context, result *Plan) {
-	for _, refused := range p.Source.Refused() {
-		result.Unknown = append(result.Unknown, "cannot read "+refused)
+	for what, why := range p.Source.Refused() {
+		if forPlayers[what] && !p.recorder.hasAsked(what) {
+			result.Assumptions = append(result.Assumptions, "what other controllers do is played without "+what+", which cannot be read")
+			continue
+		}
+		result.Unknown = append(result.Unknown, "cannot read "+what+": "+why)
 	}
 	result.Unknown = append(result.Unknown, p.unknown...)
 	p.mu.Lock()
@@ -299,7 +304,8 @@ func (p *planner) finish(ctx context.Context, result *Plan) {
 	for _, host := range result.Outside {
 		result.Unknown = append(result.Unknown, "what "+host+" would have answered: the operator was refused to reach it (--outside)")
 	}
-	result.Assumptions = p.assumptions(ctx, result)
+	result.Assumptions = append(result.Assumptions, p.assumptions(ctx, result)...)
+	slices.Sort(result.Assumptions)
 	result.Requests, result.Copied = p.Source.Lists()
 	slices.Sort(result.Unknown)
 }

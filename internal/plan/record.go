@@ -49,13 +49,16 @@ type history struct {
 type recorder struct {
 	mu       sync.Mutex // guards what follows
 	phase    map[key]*history
-	progress time.Time // of the last change to a state that is new
-	requests int       // of the operator, without watches
-	watches  int       // of the operator
-	events   int       // Events that it has written
+	progress time.Time       // of the last change to a state that is new
+	requests int             // of the operator, without watches
+	watches  int             // of the operator
+	of       map[string]bool // resources that it has asked for
+	known    map[string]bool // requests that it has made
 }
 
-func newRecorder() *recorder { return &recorder{phase: map[key]*history{}, progress: time.Now()} }
+func newRecorder() *recorder {
+	return &recorder{phase: map[key]*history{}, of: map[string]bool{}, known: map[string]bool{}, progress: time.Now()}
+}
 
 // next ends a phase, and returns what happened in it.
 func (r *recorder) next() map[key]*history {
@@ -69,11 +72,33 @@ func (r *recorder) next() map[key]*history {
 func (r *recorder) asked(request *apiserver.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.of[request.Resource.GroupResource().String()] = true
+	if what := request.Method + " " + request.Path + " " + request.Verb; !r.known[what] && !isHousekeeping(request.Resource.GroupResource()) {
+		r.known[what], r.progress = true, time.Now()
+	}
 	if request.Verb == "watch" {
 		r.watches++
 	} else if request.Verb != "" {
 		r.requests++
 	}
+}
+
+// isHousekeeping reports whether objects of a resource are about processes, and say nothing of what an
+// operator does.
+func isHousekeeping(resource schema.GroupResource) bool {
+	return resource.Group == "coordination.k8s.io" || resource.Resource == "events"
+}
+
+// forPlayers are resources that only players read for most operators.
+var forPlayers = map[string]bool{
+	"nodes": true, "persistentvolumes": true, "persistentvolumeclaims": true, "serviceaccounts": true,
+	"endpointslices.discovery.k8s.io": true, "controllerrevisions.apps": true, "replicasets.apps": true, "pods": true,
+}
+
+func (r *recorder) hasAsked(resource string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.of[resource]
 }
 
 // idleFor returns for how long nothing new has happened, and whether the operator watches anything.
@@ -87,11 +112,7 @@ func (r *recorder) changed(c apiserver.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	resource := c.Resource.GroupResource()
-	switch {
-	case resource.Group == "coordination.k8s.io":
-		return
-	case resource.Resource == "events":
-		r.events++
+	if isHousekeeping(resource) {
 		return
 	}
 	k := key{resource, c.Namespace, c.Name}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +29,7 @@ import (
 const pageSize = 500
 
 // Cluster is the cluster that a plan is made for. It is only read: with lists, and with what discovery
-// asks for. Its methods are called one at a time.
+// asks for. Its methods may be called concurrently.
 type Cluster struct {
 	objects   dynamic.Interface
 	metadata  metadata.Interface
@@ -38,6 +39,7 @@ type Cluster struct {
 	refused map[string]string // what could not be read, with the reason
 	owned   map[types.UID][]dependent
 	lists   int
+	mu      sync.Mutex // guards the maps and the counts
 }
 
 type dependent struct {
@@ -69,6 +71,8 @@ func NewCluster(config *rest.Config) (*Cluster, error) {
 
 // Read returns the objects of a resource. They are read once; further copies get copies of them.
 func (c *Cluster) Read(ctx context.Context, resource schema.GroupVersionResource) ([]map[string]any, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	items, ok := c.copied[resource.GroupResource()]
 	if !ok {
 		err := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -101,6 +105,8 @@ func (c *Cluster) refuse(what string, err error) {
 // Dependents returns what is owned, of all kinds that the cluster serves. The first call lists the
 // metadata of all objects.
 func (c *Cluster) Dependents(ctx context.Context, owners []types.UID) ([]schema.GroupVersionResource, []types.UID, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.owned == nil {
 		c.owned = map[types.UID][]dependent{}
 		if err := c.readOwners(ctx); err != nil {
@@ -160,21 +166,19 @@ func (c *Cluster) readOwnersOf(ctx context.Context, resource schema.GroupVersion
 // Lists returns the number of list requests that the cluster was asked, and the number of objects that
 // were copied.
 func (c *Cluster) Lists() (requests, objects int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, items := range c.copied {
 		objects += len(items)
 	}
 	return c.lists, objects
 }
 
-// Refused returns what could not be read, with the reason, in order.
-func (c *Cluster) Refused() []string { return described(c.refused) }
-
-func described(reasons map[string]string) []string {
-	var out []string
-	for _, what := range slices.Sorted(maps.Keys(reasons)) {
-		out = append(out, what+": "+reasons[what])
-	}
-	return out
+// Refused returns what could not be read, with the reasons.
+func (c *Cluster) Refused() map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.refused)
 }
 
 func sorted(set map[schema.GroupVersionResource]bool) []schema.GroupVersionResource {

@@ -225,12 +225,12 @@ func (c *Cluster) reading(next http.Handler) http.Handler {
 			return
 		}
 		request.UserAgent = r.UserAgent()
+		if c.asked != nil {
+			c.asked(request)
+		}
 		if err := c.prepare(request); err != nil {
 			refuse(w, err)
 			return
-		}
-		if c.asked != nil {
-			c.asked(request)
 		}
 		next.ServeHTTP(w, r)
 	})
