@@ -141,11 +141,12 @@ func (o *operatorTest) checkDeletion() {
 	kept := &v1.User{ObjectMeta: o.In("kept"), Spec: v1.UserSpec{Server: "db", Name: "kept"}}
 	exampletest.Must(o.T, o.Create(o.Context(), kept))
 	kept, shop := o.await("kept", exampletest.Ready[*v1.User]), o.await("shop", exampletest.Ready[*v1.User])
-	for _, obj := range []client.Object{credentials, kept, shop} {
+	exampletest.Must(o.T, o.Delete(o.Context(), credentials))
+	o.Patch(o.T, credentials, `{"metadata":{"finalizers":null}}`) // they are kept until a person does that
+	o.Gone(o.T, credentials)
+	for _, obj := range []client.Object{kept, shop} {
 		exampletest.Must(o.T, o.Delete(o.Context(), obj))
 	}
-	// The credentials are kept, until a person takes the finalizer off.
-	o.Patch(o.T, credentials, `{"metadata":{"finalizers":null}}`)
 	for _, name := range []string{"kept", "shop"} {
 		user := o.await(name, func(u *v1.User) bool {
 			return u.DeletionTimestamp != nil && exampletest.Reason(u, condition.Stalled) == "CredentialsNotFound"
