@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -181,14 +182,19 @@ func (c *Cluster) readOne(resource schema.GroupVersionResource) ([]schema.GroupV
 	}), nil
 }
 
-// haveNamespace creates a namespace of objects if namespaces could not be read.
+// haveNamespace makes up the namespace of objects if namespaces could not be read.
 func (c *Cluster) haveNamespace(name string) error {
 	if _, err := c.do("server", "kube-apiserver", http.MethodGet, "/api/v1/namespaces/"+name, "", nil); err == nil {
 		return nil
 	}
-	content := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}
-	_, err := c.do("server", "kube-apiserver", http.MethodPost, "/api/v1/namespaces", "application/json", content)
-	return err
+	return c.server.Import(map[string]any{
+		"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{
+			"name": name, "uid": "namespace-" + name, "resourceVersion": "1", "creationTimestamp": time.Now().UTC().Format(time.RFC3339),
+			"labels": map[string]any{"kubernetes.io/metadata.name": name},
+		},
+		"spec": map[string]any{"finalizers": []any{"kubernetes"}}, "status": map[string]any{"phase": "Active"},
+	})
 }
 
 // readDependents copies what the garbage collector deletes with an object, of whatever kind.
