@@ -256,7 +256,7 @@ func TestElementsWithoutTheRest(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: corev1.PodSpec{
 		HostAliases: []corev1.HostAlias{{Hostnames: []string{"a", "b"}}},
 	}}
-	reader := fake.NewClientBuilder().WithObjects(&corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "b-x"}}).Build()
+	reader := fake.NewClientBuilder().WithObjects(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "b-x"}}).Build()
 	_, err := defined.NewMountsState(reader, pod).GetHosts(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "target.Spec.RuntimeClassName is nil") {
 		t.Errorf("got the error %v", err)

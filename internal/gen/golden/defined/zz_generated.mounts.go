@@ -25,7 +25,7 @@ const _ = ctrlkit.SupportsGeneratedV1
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=endpoints,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch
 
 // MountsState reads the states of Mounts,
 // each of them once, at the first call of its getter.
@@ -38,7 +38,7 @@ type MountsState struct {
 	pullSecrets state.Memo[[]corev1.Secret]
 	claims      state.Memo[[]corev1.PersistentVolumeClaim]
 	maps        state.Memo[[]corev1.ConfigMap]
-	hosts       state.Memo[[]corev1.Endpoints]
+	hosts       state.Memo[[]corev1.Service]
 }
 
 // NewMountsState returns the states of target, which are read with reader.
@@ -168,22 +168,22 @@ func selectMountsMaps(target *corev1.Pod) ([]state.Selection, error) {
 	return selections, nil
 }
 
-// GetHosts returns the state hosts: every Endpoints in the namespace kube-system with
+// GetHosts returns the state hosts: every Service in the namespace kube-system with
 //
 //	name=${target.Spec.HostAliases[].Hostnames[]}-${target.Spec.RuntimeClassName}
 //
 // sorted by namespace and name.
-func (s *MountsState) GetHosts(ctx context.Context) ([]corev1.Endpoints, error) {
+func (s *MountsState) GetHosts(ctx context.Context) ([]corev1.Service, error) {
 	hosts, err := s.hosts.Get(ctx, s.readHosts)
 	return state.Copies(hosts), err
 }
 
-func (s *MountsState) readHosts(ctx context.Context) ([]corev1.Endpoints, error) {
+func (s *MountsState) readHosts(ctx context.Context) ([]corev1.Service, error) {
 	selection, err := selectMountsHosts(s.target)
 	if err != nil {
 		return nil, err
 	}
-	return state.GetEach(ctx, state.Uncopied(s.Reader), selection, &corev1.Endpoints{})
+	return state.GetEach(ctx, state.Uncopied(s.Reader), selection, &corev1.Service{})
 }
 
 // selectMountsHosts returns what the state hosts of target selects.
@@ -212,7 +212,7 @@ type MountsStateGetter interface {
 	GetPullSecrets(ctx context.Context) ([]corev1.Secret, error)
 	GetClaims(ctx context.Context) ([]corev1.PersistentVolumeClaim, error)
 	GetMaps(ctx context.Context) ([]corev1.ConfigMap, error)
-	GetHosts(ctx context.Context) ([]corev1.Endpoints, error)
+	GetHosts(ctx context.Context) ([]corev1.Service, error)
 }
 
 var (
@@ -231,7 +231,7 @@ type MountsFakeState struct {
 	ClaimsErr      error
 	Maps           []corev1.ConfigMap
 	MapsErr        error
-	Hosts          []corev1.Endpoints
+	Hosts          []corev1.Service
 	HostsErr       error
 }
 
@@ -265,7 +265,7 @@ func (s *MountsFakeState) GetMaps(context.Context) ([]corev1.ConfigMap, error) {
 }
 
 // GetHosts returns a copy of Hosts, or HostsErr if that is set.
-func (s *MountsFakeState) GetHosts(context.Context) ([]corev1.Endpoints, error) {
+func (s *MountsFakeState) GetHosts(context.Context) ([]corev1.Service, error) {
 	if s.HostsErr != nil {
 		return nil, s.HostsErr
 	}
@@ -279,7 +279,7 @@ func (s *MountsFakeState) GetHosts(context.Context) ([]corev1.Endpoints, error) 
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type MountsImpl interface {
-	Mount(ctx context.Context, logger logr.Logger, pullSecrets []corev1.Secret, claims []corev1.PersistentVolumeClaim, maps []corev1.ConfigMap, hosts []corev1.Endpoints) (ctrl.Result, error)
+	Mount(ctx context.Context, logger logr.Logger, pullSecrets []corev1.Secret, claims []corev1.PersistentVolumeClaim, maps []corev1.ConfigMap, hosts []corev1.Service) (ctrl.Result, error)
 }
 
 // The names of the actions of Mounts, as hooks and errors use them.
@@ -353,7 +353,7 @@ var mountsByPullSecrets = state.NamesIndex("ctrlkit:v1/Secret namespace=${target
 var mountsByClaims = state.NamesIndex("ctrlkit:v1/PersistentVolumeClaim namespace=${target.Namespace} name=${target.Spec.Volumes[].PersistentVolumeClaim.ClaimName}", selectMountsClaims)
 
 // mountsByHosts finds the Pod objects whose state hosts an object belongs to.
-var mountsByHosts = state.NamesIndex("ctrlkit:v1/Endpoints namespace=kube-system name=${target.Spec.HostAliases[].Hostnames[]}-${target.Spec.RuntimeClassName}", selectMountsHosts)
+var mountsByHosts = state.NamesIndex("ctrlkit:v1/Service namespace=kube-system name=${target.Spec.HostAliases[].Hostnames[]}-${target.Spec.RuntimeClassName}", selectMountsHosts)
 
 // IndexMounts registers the indexes of the cache that Mounts
 // and its watches need. Call it before the cache is started, with the FieldIndexer of the
@@ -380,7 +380,7 @@ func WatchMounts(b *builder.Builder, reader client.Reader, opts ...builder.ForOp
 		Watches(&corev1.PersistentVolumeClaim{}, state.Enqueue(reader, &corev1.PodList{}, mountsByClaims, func(obj *corev1.PersistentVolumeClaim) state.Selection {
 			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 		})).
-		Watches(&corev1.Endpoints{}, state.Enqueue(reader, &corev1.PodList{}, mountsByHosts, func(obj *corev1.Endpoints) state.Selection {
+		Watches(&corev1.Service{}, state.Enqueue(reader, &corev1.PodList{}, mountsByHosts, func(obj *corev1.Service) state.Selection {
 			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 		}))
 }
