@@ -75,7 +75,8 @@ soak: controlplane ## Kill the examples' operators at random for 10 minutes, lea
 .PHONY: pictures
 pictures: ## Draw the pictures of the documentation again
 	@$(GO) run ./internal/pictures workflows docs/images
-	@if command -v chromium >/dev/null; then $(GO) run ./internal/pictures page docs/images; else echo "without chromium, the pictures of the page stay as they are"; fi
+	@if command -v chromium >/dev/null; then $(GO) run ./internal/pictures page docs/images && $(GO) run ./internal/pictures finding docs/images; \
+	else echo "without chromium, the pictures of the page and of the report stay as they are"; fi
 	@if [ -f docs/images/demo.cast ]; then $(GO) run ./internal/pictures terminal --title "make demo" docs/images/demo.cast docs/images/demo.svg; fi
 
 .PHONY: generated

@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
@@ -20,6 +21,11 @@ func (r *repeat) line(plan fault.Plan) string {
 	line := fmt.Sprintf("go test %s -run '^%s$'", r.dir, strings.ReplaceAll(r.test, "/", "$/^"))
 	if r.workload != "" {
 		line += " -sim.workload=" + quoted(r.workload)
+	}
+	for _, f := range flagsOf(flag.CommandLine) {
+		if name, value, _ := strings.Cut(f, "="); name != "-test.short" {
+			line += " " + name + "=" + quoted(value)
+		}
 	}
 	return line + " -sim.plan=" + quoted(plan.String())
 }

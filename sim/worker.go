@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -192,7 +193,7 @@ func startWorker(test string, simulation int) (*worker, error) {
 	pattern := "^" + strings.ReplaceAll(test, "/", "$/^") + "$"
 	// One worker per core runs faster than goroutines on all of them, and a bubble lives for a moment:
 	// collecting its garbage early is wasted work.
-	c := exec.Command(os.Args[0], append(profileOf(), "-test.run="+pattern, "-test.timeout=0", "-test.count=1")...)
+	c := exec.Command(os.Args[0], slices.Concat(profileOf(), flagsOf(flag.CommandLine), []string{"-test.run=" + pattern, "-test.timeout=0", "-test.count=1"}, flag.Args())...)
 	c.Env = append(os.Environ(), workerVariable+"="+strconv.Itoa(simulation), "GOMAXPROCS=1", "GOGC=400",
 		"GORACE=halt_on_error=1 "+os.Getenv("GORACE"))
 	c.ExtraFiles = []*os.File{w}
@@ -225,9 +226,21 @@ func profileOf() []string {
 	return flags
 }
 
-// planTime is how long a plan may take in real time: after that its process is killed, unless other work
-// of the machine has kept it from the processor. It is not an
-// expectation, only an end.
+// flagsOf returns the flags that are set and that the test itself may depend on, so that a worker
+// comes to the same simulations.
+func flagsOf(set *flag.FlagSet) []string {
+	var flags []string
+	set.Visit(func(f *flag.Flag) {
+		own, _, _ := strings.Cut(f.Name, ".")
+		if f.Name == "test.short" || own != "test" && own != "sim" {
+			flags = append(flags, "-"+f.Name+"="+f.Value.String())
+		}
+	})
+	return flags
+}
+
+// planTime is how long a plan may take in real time: after that its process is killed, unless other
+// work of the machine has kept it from the processor. It is not an expectation, only an end.
 const planTime = 2 * time.Minute
 
 // run lets the worker run a plan, which may take up to a time. The output of a worker that dies of

@@ -5,9 +5,11 @@ package sim
 
 import (
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +33,21 @@ func TestPanicText(t *testing.T) {
 		if got := panicText(test.output); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
+	}
+}
+
+// A worker gets the flags of the test, and none of those that say what a test prints or writes.
+func TestFlagsOfWorkers(t *testing.T) {
+	t.Parallel()
+	set := flag.NewFlagSet("", flag.ContinueOnError)
+	for _, name := range []string{"operator", "unset", "simple", "test.v", "test.cpuprofile", "sim.plan", "test.short"} {
+		set.String(name, "", "")
+	}
+	if err := set.Parse([]string{"-operator=a b", "-test.v=true", "-test.cpuprofile=x", "-sim.plan=y", "-test.short=true", "-simple", "z"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := flagsOf(set), []string{"-operator=a b", "-simple=z", "-test.short=true"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

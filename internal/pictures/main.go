@@ -8,11 +8,13 @@
 //	go run ./internal/pictures workflows docs/images
 //	go run ./internal/pictures terminal docs/images/demo.cast docs/images/demo.svg
 //	go run ./internal/pictures page docs/images
+//	go run ./internal/pictures finding docs/images
 //	go run ./internal/pictures look DIRECTORY
 //	go run ./internal/pictures measure
 //
-// The last three need Chromium: look is for a person who changes the page, and measure prints what
-// docs/operate.md says of its cost. The pictures of the page are of a real run, so that they differ in their times.
+// The last four need Chromium: look is for a person who changes the page, and measure prints what
+// docs/operate.md says of its cost. The pictures of the page are of a real run, so that they differ in
+// their times.
 //
 // A recording is made once, by a person who watches it; the picture is made from the recording,
 // always the same:
@@ -43,7 +45,7 @@ func main() {
 
 func newCommand() *cobra.Command {
 	root := &cobra.Command{Use: "pictures", Short: "Make the pictures of the documentation", SilenceUsage: true}
-	root.AddCommand(newWorkflowsCommand(), newTerminalCommand(), newPageCommand(), newLookCommand(), newMeasureCommand())
+	root.AddCommand(newWorkflowsCommand(), newTerminalCommand(), newPageCommand(), newFindingCommand(), newLookCommand(), newMeasureCommand())
 	return root
 }
 

@@ -19,6 +19,7 @@ var (
 	pairs       = flag.Int("pairs", 10, "run so many `pairs` of faults against each right twin")
 	repetitions = flag.Int("repetitions", 2, "run the plan that shows a mutant so many `times`")
 	part        = flag.String("part", "1/1", "run only the `i/n`-th part of the mutants, and of the twins")
+	drawn       = flag.String("drawn", "", "run the mutant of this `bug` as users run an operator, for a picture of its report")
 )
 
 // sampled are the twins that make test runs, each with a sample of the plans.
@@ -107,4 +108,18 @@ func TestEveryMutantIsCaught(t *testing.T) {
 	if len(seen) < 60 {
 		t.Errorf("%d mutants", len(seen))
 	}
+}
+
+// The report of a mutant that is run as users run an operator is in the documentation: make pictures
+// takes the picture.
+func TestDrawn(t *testing.T) {
+	if *drawn == "" {
+		t.Skip("-drawn names no mutant")
+	}
+	list := All()
+	i := slices.IndexFunc(list, func(m Mutant) bool { return string(m.Bug) == *drawn })
+	if i < 0 {
+		t.Fatalf("-drawn: no mutant is called %q", *drawn)
+	}
+	sim.Run(t, list[i].Workload(list[i].Bug), sim.WithStopOn(list[i].CaughtBy...), sim.WithoutFault(fault.Withhold, "its picture is wider than a page"))
 }
