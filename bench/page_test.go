@@ -6,14 +6,21 @@ package bench
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
-	"runtime"
+	"net/http/httptest"
+	gc "runtime"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
+	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -21,31 +28,72 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
+	"github.com/ctrlkit/ctrlkit/internal/view"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/observe"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // pageManager is as much of a manager as observe needs.
-type pageManager struct{ manager.Manager }
+type pageManager struct {
+	manager.Manager
+	served    http.ServeMux
+	scheme    *runtime.Scheme
+	mapper    meta.RESTMapper
+	informers *informertest.FakeInformers
+}
 
-func (pageManager) AddMetricsServerExtraHandler(string, http.Handler) error { return nil }
-func (pageManager) Add(manager.Runnable) error                              { return nil }
+func (*pageManager) Elected() <-chan struct{} {
+	elected := make(chan struct{})
+	close(elected)
+	return elected
+}
+
+func (m *pageManager) GetScheme() *runtime.Scheme     { return m.scheme }
+func (m *pageManager) GetRESTMapper() meta.RESTMapper { return m.mapper }
+func (m *pageManager) GetCache() cache.Cache          { return m.informers }
+
+func (m *pageManager) AddMetricsServerExtraHandler(path string, h http.Handler) error {
+	m.served.Handle(path, h)
+	return nil
+}
+
+func (*pageManager) Add(manager.Runnable) error { return nil }
+
+// watchPage receives what a view sends, until the benchmark ends.
+func watchPage(b *testing.B, m *pageManager) {
+	server := httptest.NewServer(&m.served)
+	response, err := http.Get(server.URL + view.Path + "?stream=1")
+	if err != nil || response.StatusCode != http.StatusOK {
+		b.Fatal(response, err)
+	}
+	received := make(chan struct{})
+	go func() { defer close(received); _, _ = io.Copy(io.Discard, response.Body) }()
+	b.Cleanup(func() { _ = response.Body.Close(); <-received; server.Close() })
+}
 
 // BenchmarkPage reconciles widgets that change each time, with the observers of package observe: with
-// the page and without a viewer, and without the page. It reports the CPU of the process and its heap
-// after a collection.
+// and without the page, and with the page and a viewer at 1,000 changes per second. It reports the CPU
+// of the process and its heap after a collection.
 func BenchmarkPage(b *testing.B) {
+	page := []observe.Option{observe.WithPage()}
 	for _, test := range []struct {
-		name string
-		with []observe.Option
-	}{{"without", nil}, {"page", []observe.Option{observe.WithPage()}}} {
+		name    string
+		with    []observe.Option
+		pause   time.Duration // between two changes
+		watched bool
+	}{{"without", nil, 0, false}, {"page", page, 0, false}, {"page-1000-per-second", page, time.Millisecond, false}, {"viewer-1000-per-second", page, time.Millisecond, true}} {
 		b.Run(test.name, func(b *testing.B) {
-			observer, err := observe.Manager(pageManager{}, test.with...)
+			scheme, err := widget.NewScheme()
 			if err != nil {
 				b.Fatal(err)
 			}
-			scheme, err := widget.NewScheme()
+			mgr := &pageManager{scheme: scheme, mapper: testrestmapper.TestOnlyStaticRESTMapper(scheme), informers: &informertest.FakeInformers{Scheme: scheme}}
+			informer, err := mgr.informers.FakeInformerFor(b.Context(), &widget.Widget{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			observer, err := observe.Manager(mgr, test.with...)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -71,19 +119,27 @@ func BenchmarkPage(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			runtime.GC()
-			before := cpu(b)
+			if test.watched {
+				watchPage(b, mgr)
+			}
+			for _, w := range all {
+				informer.Add(w)
+			}
+			gc.GC()
+			before, begun := cpu(b), time.Now()
 			for i := 0; b.Loop(); i++ {
+				time.Sleep(time.Until(begun.Add(time.Duration(i) * test.pause)))
 				if _, err := engine.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(all[i%objects])}); err != nil {
 					b.Fatal(err)
 				}
+				informer.Update(all[i%objects], all[i%objects])
 			}
 			b.ReportMetric(float64((cpu(b)-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
-			runtime.GC()
-			var memory runtime.MemStats
-			runtime.ReadMemStats(&memory)
+			gc.GC()
+			var memory gc.MemStats
+			gc.ReadMemStats(&memory)
 			b.ReportMetric(float64(memory.HeapAlloc)/1e6, "heap-MB")
-			runtime.KeepAlive(engine)
+			gc.KeepAlive(engine)
 		})
 	}
 }
