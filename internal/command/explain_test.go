@@ -29,6 +29,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/view"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
@@ -245,6 +246,40 @@ func TestExplainBesideOneThatIsFrozen(t *testing.T) {
 		if took := time.Since(began); took > 2*time.Second || !strings.Contains(output, test.want) {
 			t.Errorf("%s is frozen: after %v: %v, want %q:\n%s", test.name, took, err, test.want, output)
 		}
+	}
+}
+
+// Beside an operator that accepts connections and never answers, the API server is asked after a
+// second. An operator that is slow only is waited for.
+func TestExplainAllBesideOneThatIsFrozen(t *testing.T) {
+	rings.Test(t, "takes a second")
+	ended := make(chan struct{})
+	frozen := listen(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-ended }))
+	t.Cleanup(func() { close(ended) }) // before the server is closed
+	slow := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, view.SummaryPath) {
+			time.Sleep(patience + time.Second/2)
+			_, _ = io.WriteString(w, `{"kinds":[{"kind":"Slow","total":7}]}`)
+		}
+	}))
+	d := newDemo(t)
+	for _, test := range []struct {
+		endpoint string
+		want     []string
+	}{
+		{frozen, []string{"RWExternal.demo.ctrlkit.dev: ", "the operator does not answer at " + frozen + ": no answer within"}},
+		{slow, []string{"Slow: 7"}},
+	} {
+		t.Setenv("CTRLKIT_ENDPOINT", test.endpoint)
+		output, _, err := d.run(t, "--all")
+		for _, want := range test.want {
+			if !strings.Contains(output, want) {
+				t.Errorf("%v, want %q:\n%s", err, want, output)
+			}
+		}
+	}
+	if _, _, err := d.run(t, "--all", "--endpoint", frozen); err == nil || !strings.Contains(err.Error(), ": no answer within") {
+		t.Errorf("got the error %v", err)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"slices"
@@ -105,12 +104,9 @@ func (f *topFlags) source(cmd *cobra.Command) (summarizer, *rest.Config, error) 
 	}
 	why := ""
 	if f.endpoint != noEndpoint {
-		ask := f.askOperator(config)
-		asking, cancel := context.WithTimeout(cmd.Context(), 5*time.Second)
-		defer cancel()
-		_, failed := ask(asking, f.text)
+		failed := f.servesPage(cmd.Context(), config)
 		if failed == nil {
-			return ask, config, nil
+			return f.askOperator(config), config, nil
 		}
 		if err != nil || cmd.Flags().Changed("endpoint") {
 			return nil, nil, failed
@@ -144,9 +140,6 @@ func (f *topFlags) askOperator(config *rest.Config) summarizer {
 			query.Set("kind", kind)
 		}
 		got, err := f.get(ctx, config, view.Path+view.SummaryPath, query, 10*time.Second)
-		if err == nil && got.code == http.StatusNotFound {
-			err = fmt.Errorf("the operator at %s serves no page: it needs observe.WithPage", f.endpoint)
-		}
 		if err == nil {
 			err = f.refusal(got, view.Path+"*")
 		}

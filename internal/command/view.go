@@ -196,14 +196,7 @@ func (f *viewFlags) page(ctx context.Context, config *rest.Config) (page http.Ha
 
 // operatorPage returns a proxy for the page of the operator, if it serves one.
 func (f *viewFlags) operatorPage(ctx context.Context, config *rest.Config) (http.Handler, error) {
-	got, err := f.get(ctx, config, view.Path, url.Values{}, 5*time.Second)
-	switch {
-	case err != nil:
-		return nil, err
-	case got.code == http.StatusNotFound:
-		return nil, fmt.Errorf("the operator at %s serves no page: it needs observe.WithPage", f.endpoint)
-	}
-	if err := f.refusal(got, view.Path+"*"); err != nil {
+	if err := f.servesPage(ctx, config); err != nil {
 		return nil, err
 	}
 	base, err := url.Parse(f.endpoint)

@@ -1,0 +1,54 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	"github.com/ctrlkit/ctrlkit/internal/view"
+)
+
+// servesPage returns why the operator serves no page, nil if it does. It asks for a part of the page
+// that any number of objects makes no slower. An operator that has not answered some time after the
+// API server of config, which may be nil, does not answer.
+func (f *operatorFlags) servesPage(ctx context.Context, config *rest.Config) error {
+	began := time.Now()
+	asking, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if config != nil {
+		go func() {
+			if !answers(asking, config) {
+				return
+			}
+			select {
+			case <-asking.Done():
+			case <-time.After(time.Until(patientUntil(began))):
+				cancel(fmt.Errorf("no answer within %v", time.Since(began).Round(100*time.Millisecond)))
+			}
+		}()
+	}
+	got, err := f.get(asking, config, view.Path+"page.css", url.Values{}, 5*time.Second)
+	switch {
+	case err != nil && ctx.Err() == nil && asking.Err() != nil:
+		return fmt.Errorf("the operator does not answer at %s: %w", f.endpoint, context.Cause(asking))
+	case err != nil:
+		return err
+	case got.code == http.StatusNotFound:
+		return fmt.Errorf("the operator at %s serves no page: it needs observe.WithPage", f.endpoint)
+	}
+	return f.refusal(got, view.Path+"*")
+}
+
+// answers reports whether an API server says its version.
+func answers(ctx context.Context, config *rest.Config) bool {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	return err == nil && client.RESTClient().Get().AbsPath("/version").Do(ctx).Error() == nil
+}
