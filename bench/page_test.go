@@ -72,6 +72,19 @@ func watchPage(b *testing.B, m *pageManager) {
 	b.Cleanup(func() { _ = response.Body.Close(); <-received; server.Close() })
 }
 
+// pageEngine returns an engine with a small workflow.
+func pageEngine(b *testing.B, c client.Client, observer journal.Observer) *step.Engine[*widget.Widget] {
+	act := func(context.Context) (ctrl.Result, error) { return ctrlkit.NoRequeue() }
+	engine, err := step.New(step.Options[*widget.Widget]{Name: "widget", Client: c, Observers: []journal.Observer{observer}},
+		step.Workflow("Run", func(*step.Request[*widget.Widget]) ctrlkit.Action {
+			return ctrlkit.Sequential(ctrlkit.NewAction("First", act), ctrlkit.ParallelJoin(ctrlkit.NewAction("Second", act), ctrlkit.NewAction("Third", act)))
+		}))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return engine
+}
+
 // BenchmarkPage reconciles widgets that change each time, with the observers of package observe: with
 // and without the page, and with the page and a viewer at 1,000 changes per second. It reports the CPU
 // of the process and its heap after a collection.
@@ -105,14 +118,7 @@ func BenchmarkPage(b *testing.B) {
 				all = append(all, w)
 			}
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).WithStatusSubresource(all[0]).Build()
-			act := func(context.Context) (ctrl.Result, error) { return ctrlkit.NoRequeue() }
-			engine, err := step.New(step.Options[*widget.Widget]{Name: "widget", Client: c, Observers: []journal.Observer{observer}},
-				step.Workflow("Run", func(*step.Request[*widget.Widget]) ctrlkit.Action {
-					return ctrlkit.Sequential(ctrlkit.NewAction("First", act), ctrlkit.ParallelJoin(ctrlkit.NewAction("Second", act), ctrlkit.NewAction("Third", act)))
-				}))
-			if err != nil {
-				b.Fatal(err)
-			}
+			engine := pageEngine(b, c, observer)
 			ctx := log.IntoContext(b.Context(), logr.Discard())
 			for _, w := range all { // their conditions
 				if _, err := engine.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w)}); err != nil {
