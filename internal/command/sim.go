@@ -32,6 +32,7 @@ type simOptions struct {
 // newSimCommand returns the command that runs the simulations of packages.
 func newSimCommand() *cobra.Command {
 	var o simOptions
+	var p simProgram
 	cmd := &cobra.Command{
 		Use:   "sim [flags] [PACKAGE...]",
 		Short: "Run the simulations of an operator, with faults at each of its writes and reads",
@@ -41,6 +42,10 @@ finding as soon as a plan shows it, the reports of the tests, and a table of the
 An interrupt (Ctrl-C) ends the simulations early: what they have found until then is reported. The
 same happens shortly before the time limit.
 
+With --program, sim needs no test and no Go: it runs any operator as a process that takes its cluster
+from KUBECONFIG, in real time, applies the samples and deletes them, and crashes, refuses and loses
+what the operator writes.
+
 The same tests run with go test, which has the flags -sim.plan, -sim.shard, -sim.json and -sim.html.
 
 Exit codes: 0 no findings, 1 findings or plans that were not run, 2 wrong usage, 130 interrupted.`,
@@ -49,9 +54,14 @@ Exit codes: 0 no findings, 1 findings or plans that were not run, 2 wrong usage,
   ctrlkit sim ./internal/controller --run TestBackup --plan 'crash after write 3'   one plan, with its trace
   ctrlkit sim ./... --html report.html                    with a page to read and to attach to a CI job
   ctrlkit sim ./... --shard 2/4 -o json >shard-2.json     a quarter of the plans, on the second of four machines
-  ctrlkit sim report shard-*.json --html report.html      what all machines have found`,
+  ctrlkit sim report shard-*.json --html report.html      what all machines have found
+  ctrlkit sim --program ./cmd -f config/crd/bases -f config/samples        an operator without a test
+  ctrlkit sim --program python3 -f crds/ -f samples/ -- operator.py        one in another language`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, packages []string) error {
+			if p.name != "" {
+				return p.run(cmd, packages, o)
+			}
 			if err := o.check(); err != nil {
 				return usageError(err)
 			}
@@ -70,6 +80,7 @@ Exit codes: 0 no findings, 1 findings or plans that were not run, 2 wrong usage,
 	cmd.Flags().StringVar(&o.html, "html", "", "write what was found to this `file`, as a page of HTML")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print the output of go test -v")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Minute, "end each package's simulations, with their report, before this `time` is over")
+	p.declare(cmd)
 	cmd.AddCommand(newSimReportCommand())
 	return cmd
 }

@@ -81,6 +81,14 @@ func (o *operator) stop() {
 	})
 }
 
+// kill ends the operator and the processes that it started at once, and waits until they have ended.
+func (o *operator) kill() {
+	o.stopping.Do(func() {
+		_ = o.lifeline.Close() // its supervisor kills it
+		<-o.ended
+	})
+}
+
 // logTail splits a log into lines, passes each line on, and keeps the last ones.
 type logTail struct {
 	mu         sync.Mutex // guards the fields below

@@ -34,6 +34,10 @@ func (p *Process) HowItEnded() string { return p.howItEnded() }
 // ended. It may be called more than once.
 func (p *Process) Stop() { p.stop() }
 
+// Kill ends the program and the processes that it started with SIGKILL, and returns when they have
+// ended.
+func (p *Process) Kill() { p.kill() }
+
 // Last returns the last lines that the program has written, n at most.
 func (p *Process) Last(n int) []string {
 	lines := p.log.last()

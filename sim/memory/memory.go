@@ -45,6 +45,10 @@ type Options struct {
 	// Asked is called for each request of a client, before it is answered. It may be called
 	// concurrently. It may be nil.
 	Asked func(*apiserver.Request)
+
+	// Wrap wraps the handler that serves the API to clients, to answer some requests otherwise. It is
+	// called once, before Start returns. It may be nil.
+	Wrap func(http.Handler) http.Handler
 }
 
 // Cluster is a running cluster. Its methods may be called concurrently.
@@ -64,6 +68,7 @@ type Cluster struct {
 	players *players.Players
 	changes func(apiserver.Change) // of Options.Changed; nil if there is none
 	asked   func(*apiserver.Request)
+	wrap    func(http.Handler) http.Handler // of Options.Wrap; nil if there is none
 	copied  *original // nil unless the cluster is a copy
 
 	mu  sync.Mutex // guards err
@@ -79,7 +84,7 @@ func Start(o Options) (_ *Cluster, err error) {
 	c := &Cluster{server: apiserver.New(apiserver.Options{Seed: uint64(time.Now().UnixNano()), History: history}), changed: make(chan struct{}, 1), done: make(chan struct{})}
 	c.stopping, c.cancel = context.WithCancel(context.Background())
 	c.stop = sync.OnceValue(c.stopAll)
-	c.changes, c.asked = o.Changed, o.Asked
+	c.changes, c.asked, c.wrap = o.Changed, o.Asked, o.Wrap
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("starting a cluster in memory: %w", errors.Join(err, c.Stop()))
@@ -144,8 +149,12 @@ func (c *Cluster) listen() error {
 		return errors.Join(err, listener.Close())
 	}
 	c.config = secrets.config("https://" + listener.Addr().String())
+	served := c.reading(c.server.Handler(&c.turn))
+	if c.wrap != nil {
+		served = c.wrap(served)
+	}
 	c.http = &http.Server{
-		Handler:           secrets.guard(c.reading(c.server.Handler(&c.turn))),
+		Handler:           secrets.guard(served),
 		TLSConfig:         secrets.serverTLS(),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          log.New(io.Discard, "", 0), // of clients that break off

@@ -1,0 +1,291 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/ctrlkit/ctrlkit/internal/plan"
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+)
+
+// A boundary is between an operator and the API server. It counts the writes and reads of the
+// operator, and faults strike there.
+type boundary struct {
+	plan   fault.Plan
+	trace  *trace
+	exists func(*apiserver.Request) bool // whether the object of a write is there
+	other  func(fault.Kind, *apiserver.Request)
+	crash  func() // kills the process; returns at once
+	awake  func() // is called for each request that the process has not made before
+
+	mu       sync.Mutex // guards what follows
+	down     bool            // the process is dead: it reaches nothing more
+	asked    map[string]bool // requests since the process was started
+	writes   int
+	reads    int
+	requests int
+	fired    []bool
+	places   []fault.Place
+	names    []string // of the writes, as plans are spread over them
+}
+
+// wrap returns a handler that is between clients and next.
+func (b *boundary) wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler) // the client is gone
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		request, err := apiserver.NewRequest(r.Method, r.URL.String(), r.Header.Get("Content-Type"), body)
+		if err != nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		point := pointOf(request)
+		number, strikes, ok := b.arrive(point, request)
+		switch {
+		case !ok:
+			panic(http.ErrAbortHandler)
+		case strikes == nil:
+			b.serve(w, r, next, point, number, request)
+		default:
+			b.trace.add("sim", "fault", strikes.String())
+			b.strike(w, r, next, number, request, *strikes)
+		}
+	})
+}
+
+// pointOf returns whether a request is a write or a read that counts, and 0 for any other.
+func pointOf(r *apiserver.Request) fault.Point {
+	group := r.Resource.Group
+	if r.DryRun || plan.IsHousekeeping(r.Resource.GroupResource()) || group == "authorization.k8s.io" || group == "authentication.k8s.io" {
+		return 0
+	}
+	switch r.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		return fault.AtWrite
+	case "get", "list":
+		return fault.AtRead
+	}
+	return 0
+}
+
+// arrive counts a request and returns the fault that strikes at it. ok is false if the process that
+// has sent it is dead.
+func (b *boundary) arrive(point fault.Point, r *apiserver.Request) (number int, strikes *fault.Fault, ok bool) {
+	there := point == fault.AtWrite && b.exists(r)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.down {
+		return 0, nil, false
+	}
+	if what := r.Method + " " + r.Verb + " " + r.Path; !b.asked[what] {
+		b.asked[what] = true
+		b.awake()
+	}
+	place := fault.Place{Point: point}
+	switch point {
+	case fault.AtWrite:
+		b.writes++
+		place.At = b.writes
+		place.Write = &fault.Write{
+			Verb: r.Verb, Subresource: r.Subresource, Exists: there, Conditional: r.Verb == "update" || bytes.Contains(r.Body, []byte(`"resourceVersion"`)),
+		}
+	case fault.AtRead:
+		b.reads++
+		place.At = b.reads
+	default:
+		return 0, nil, true
+	}
+	b.requests++
+	b.places = append(b.places, place)
+	b.names = append(b.names, strings.TrimSpace(r.Verb+" "+r.Resource.GroupResource().String()+" "+r.Subresource))
+	for i, f := range b.plan.Faults {
+		if f.Kind.Point() == point && f.At == place.At {
+			b.fired[i] = true
+			if kills(f.Kind) {
+				b.down = true
+			}
+			return place.At, &f, true
+		}
+	}
+	return place.At, nil, true
+}
+
+func kills(k fault.Kind) bool { return k == fault.CrashBeforeWrite || k == fault.CrashAfterWrite }
+
+// struck records that a fault which strikes at no request has struck.
+func (b *boundary) struck(kind fault.Kind, at int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, f := range b.plan.Faults {
+		if f.Kind == kind && f.At == at {
+			b.fired[i] = true
+			return true
+		}
+	}
+	return false
+}
+
+// setDown lets no request through, or all of a process that is started.
+func (b *boundary) setDown(down bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.down, b.asked = down, map[string]bool{}
+}
+
+// works reports whether the process has asked for anything since it was started.
+func (b *boundary) works() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.asked) > 0
+}
+
+// serve answers a request and records it.
+func (b *boundary) serve(w http.ResponseWriter, r *http.Request, next http.Handler, point fault.Point, number int, request *apiserver.Request) {
+	counted := &counting{ResponseWriter: w, code: http.StatusOK}
+	next.ServeHTTP(counted, r)
+	b.note(point, number, request, counted.code)
+}
+
+func (b *boundary) note(point fault.Point, number int, r *apiserver.Request, code int) {
+	switch point {
+	case fault.AtWrite:
+		b.trace.add("operator", fmt.Sprint("write ", number), fmt.Sprintf("%s -> %d", requestText(r), code))
+	case fault.AtRead:
+		b.trace.add("operator", fmt.Sprint("read ", number), fmt.Sprintf("%s -> %d", requestText(r), code))
+	}
+}
+
+func requestText(r *apiserver.Request) string {
+	text := r.Verb + " " + r.Resource.GroupResource().String()
+	if name := r.Namespace + "/" + nameOf(r); name != "/" {
+		text += " " + strings.TrimPrefix(name, "/")
+	}
+	if r.Subresource != "" {
+		text += " " + r.Subresource
+	}
+	return text
+}
+
+// nameOf returns the name of the object of a request, that of the body for a creation.
+func nameOf(r *apiserver.Request) string {
+	if r.Name != "" || r.Verb != "create" {
+		return r.Name
+	}
+	var object metav1.PartialObjectMetadata
+	if json.Unmarshal(r.Body, &object) != nil { // of another encoding
+		return ""
+	}
+	if object.Name == "" && object.GenerateName != "" {
+		return object.GenerateName + "*"
+	}
+	return object.Name
+}
+
+// strike answers a request as a fault wants it.
+func (b *boundary) strike(w http.ResponseWriter, r *http.Request, next http.Handler, number int, request *apiserver.Request, f fault.Fault) {
+	switch f.Kind {
+	case fault.CrashBeforeWrite:
+		b.crash()
+		panic(http.ErrAbortHandler)
+	case fault.CrashAfterWrite:
+		kept := b.swallow(r, next)
+		b.note(fault.AtWrite, number, request, kept.code)
+		b.crash()
+		panic(http.ErrAbortHandler)
+	case fault.LoseWriteAnswer:
+		kept := b.swallow(r, next)
+		b.note(fault.AtWrite, number, request, kept.code)
+		if f.How == "reset" {
+			panic(http.ErrAbortHandler)
+		}
+		refuse(w, f.How, request)
+	case fault.RefuseWrite, fault.RefuseRead:
+		code := refuse(w, f.How, request)
+		b.note(f.Kind.Point(), number, request, code)
+	default:
+		b.other(f.Kind, request)
+		b.serve(w, r, next, f.Kind.Point(), number, request)
+	}
+}
+
+// swallow answers a request to no one.
+func (b *boundary) swallow(r *http.Request, next http.Handler) *kept {
+	k := &kept{header: http.Header{}, code: http.StatusOK}
+	next.ServeHTTP(k, r)
+	return k
+}
+
+// refuse answers a request with an error, and returns its code.
+func refuse(w http.ResponseWriter, how string, r *apiserver.Request) int {
+	resource, name := r.Resource.GroupResource(), nameOf(r)
+	var err *apierrors.StatusError
+	switch how {
+	case "409":
+		err = apierrors.NewConflict(resource, name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
+	case "429":
+		err = apierrors.NewTooManyRequests("the server is overloaded", 1)
+	case "403":
+		err = apierrors.NewForbidden(resource, name, fmt.Errorf("not allowed for now"))
+	case "422":
+		err = apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind(resource.Resource).GroupKind(), name, field.ErrorList{field.Invalid(field.NewPath("spec"), "", "refused by a policy")})
+	case "webhook":
+		err = apierrors.NewInternalError(fmt.Errorf("failed calling webhook %q: connection refused", "policy.example.com"))
+	case "timeout":
+		err = apierrors.NewTimeoutError("request did not complete within the allowed duration", 0)
+	default:
+		err = apierrors.NewInternalError(fmt.Errorf("etcdserver: leader changed"))
+	}
+	status := err.Status()
+	status.Kind, status.APIVersion = "Status", "v1"
+	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		w.Header().Set("Retry-After", fmt.Sprint(status.Details.RetryAfterSeconds))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(int(status.Code))
+	_ = json.NewEncoder(w).Encode(status) //nolint:errcheck // the client is gone
+	return int(status.Code)
+}
+
+// counting passes an answer on and keeps its code.
+type counting struct {
+	http.ResponseWriter
+	code int
+}
+
+func (c *counting) WriteHeader(code int) { c.code = code; c.ResponseWriter.WriteHeader(code) }
+
+// Unwrap is for [http.ResponseController].
+func (c *counting) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// kept is an answer that is not sent.
+type kept struct {
+	header http.Header
+	code   int
+}
+
+func (k *kept) Header() http.Header         { return k.header }
+func (k *kept) Write(p []byte) (int, error) { return len(p), nil }
+func (k *kept) WriteHeader(code int)        { k.code = code }
+
+// seen returns the places of a run by the names of their requests.
+func (b *boundary) seen() (places []fault.Place, names []string, requests int, fired []bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append(places, b.places...), append(names, b.names...), b.requests, append(fired, b.fired...)
+}

@@ -1,0 +1,247 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package program simulates any operator as a process, in any language: it runs it on a cluster in
+// memory in real time, lets faults strike at its requests, and compares how each run ends with the end
+// of a run without faults.
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/ctrlkit/ctrlkit/internal/plan"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/sim/report"
+)
+
+// Options say what is simulated.
+type Options struct {
+	Program     plan.Program
+	Definitions []*apiextensionsv1.CustomResourceDefinition
+	Script      []Step
+	Namespace   string // of objects that have none
+	Supervisor  []string
+	Quiet       time.Duration // the operator is idle when nothing new has happened for so long
+	Settle      time.Duration // for how long an operator may take to recover from a fault
+	Budget      time.Duration // after which no more plans are begun
+	Parallel    int           // runs at the same time
+	Outside     bool          // let the operator reach what is outside the cluster
+	Plan        *fault.Plan   // run this one alone
+	Progress    func(string)
+	Found       func(fault.Plan, oracle.Violation) // is called for each kind of violation; may be nil
+	Again       func(fault.Plan) string            // the command that runs a plan again
+}
+
+// ErrReference is returned if the run without faults fails, so that there is nothing to compare with.
+var ErrReference = errors.New("the run without faults fails")
+
+// reference is what runs without faults have shown.
+type reference struct {
+	states []state
+	chance map[string]bool // what differs between two of them
+	plans  []fault.Plan
+	first  *runner
+}
+
+// Explore runs the program without faults, and then with one fault in each run, until all plans were run
+// or the budget is spent.
+func Explore(ctx context.Context, o Options) (*report.Simulation, error) {
+	begun := time.Now()
+	ref, err := o.refer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plans := ref.plans
+	if o.Plan != nil {
+		plans = []fault.Plan{*o.Plan}
+	}
+	s := &report.Simulation{Plans: report.Plans{Total: len(plans) + 1}, Without: ref.first.trace.all()}
+	e := &explorer{Options: &o, reference: ref, plans: plans, known: map[string]bool{}, deadline: begun.Add(o.Budget)}
+	e.outcomes = append(e.outcomes, e.outcome(0, ref.first, ref.first.violations))
+	err = e.all(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		s.Stopped = "interrupted"
+	case err != nil:
+		return nil, err
+	case len(e.outcomes) < s.Plans.Total:
+		s.Stopped = "budget"
+	}
+	s.Fill(e.outcomes)
+	s.Seconds = time.Since(begun).Seconds()
+	return s, nil
+}
+
+// refer runs the program without faults, twice to learn what differs by chance.
+func (o *Options) refer(ctx context.Context) (*reference, error) {
+	var runs []*runner
+	for i := range 2 {
+		o.Progress(fmt.Sprintf("the run without faults, %d of 2", i+1))
+		r, err := o.run(ctx, fault.Plan{}, nil)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrReference, err)
+		}
+		if r.gaveUp() {
+			return nil, fmt.Errorf("%w: %s", ErrReference, r.violations[len(r.violations)-1].Text)
+		}
+		if _, _, requests, _ := r.boundary.seen(); requests == 0 {
+			return nil, fmt.Errorf("%w: the operator has asked the API server for nothing: does it use the kubeconfig file of KUBECONFIG? \"{kubeconfig}\" in an argument stands for its path\n%s",
+				ErrReference, strings.Join(r.process.Last(20), "\n"))
+		}
+		runs = append(runs, r)
+	}
+	ref := &reference{states: runs[0].checkpoints, chance: map[string]bool{}, first: runs[0]}
+	for i, want := range ref.states {
+		for _, d := range runs[1].checkpoints[i].differences(want, nil) {
+			ref.chance[d.Thing+" "+d.Path] = true
+		}
+	}
+	ref.plans = plansFor(runs[0].boundary, len(o.Script))
+	return ref, nil
+}
+
+// played are the faults that strike at the boundary of a process.
+var played = []fault.Kind{
+	fault.CrashAfterWrite, fault.CrashBeforeWrite, fault.RefuseWrite, fault.LoseWriteAnswer, fault.TouchBeforeWrite, fault.RefuseRead, fault.ProveIdle,
+}
+
+// plansFor returns the plans for the places of a run, those first that are the first of their kind:
+// each fault at each kind of request, and then at the second request of each kind.
+func plansFor(b *boundary, checkpoints int) []fault.Plan {
+	places, names, _, _ := b.seen()
+	type ranked struct {
+		plan       fault.Plan
+		round, row int
+	}
+	var list []ranked
+	count := map[string]int{}
+	for i := range checkpoints {
+		list = append(list, ranked{fault.Plan{Faults: []fault.Fault{{Kind: fault.ProveIdle, At: i + 1}}}, 0, -1})
+	}
+	for i := range places {
+		for _, f := range places[i].Faults() {
+			row := slices.Index(played, f.Kind)
+			if row < 0 {
+				continue
+			}
+			key := f.Kind.String() + f.How + names[i]
+			list = append(list, ranked{fault.Plan{Faults: []fault.Fault{f}}, count[key], row})
+			count[key]++
+		}
+	}
+	slices.SortStableFunc(list, func(a, b ranked) int {
+		if a.round != b.round {
+			return a.round - b.round
+		}
+		return a.row - b.row
+	})
+	plans := make([]fault.Plan, len(list))
+	for i := range list {
+		plans[i] = list[i].plan
+	}
+	return plans
+}
+
+// explorer runs plans.
+type explorer struct {
+	*Options
+	reference *reference
+	plans     []fault.Plan
+	deadline  time.Time
+
+	mu       sync.Mutex // guards what follows
+	next     int
+	outcomes []report.Outcome
+	known    map[string]bool // kinds of violations
+	err      error
+}
+
+// all runs the plans until the budget is spent.
+func (e *explorer) all(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var running sync.WaitGroup
+	for range max(1, e.Parallel) {
+		running.Go(func() {
+			for i, ok := e.take(ctx); ok; i, ok = e.take(ctx) {
+				if err := e.one(ctx, i); err != nil {
+					e.mu.Lock()
+					e.err = errors.Join(e.err, err)
+					e.mu.Unlock()
+					cancel()
+				}
+			}
+		})
+	}
+	running.Wait()
+	return e.err
+}
+
+// take returns the next plan, unless there is none or no time left.
+func (e *explorer) take(ctx context.Context) (int, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if ctx.Err() != nil || e.next == len(e.plans) || e.Budget > 0 && time.Now().After(e.deadline) {
+		return 0, false
+	}
+	e.next++
+	e.Progress(fmt.Sprintf("plan %d of %d, %d kinds of findings: %s", e.next, len(e.plans), len(e.known), e.plans[e.next-1]))
+	return e.next - 1, true
+}
+
+// repetitions is how often a plan is run again that violates an oracle.
+const repetitions = 2
+
+// one runs a plan, and again if it violates an oracle: in real time, what happens once may not happen again.
+func (e *explorer) one(ctx context.Context, i int) error {
+	r, err := e.run(ctx, e.plans[i], e.reference)
+	if err != nil {
+		return fmt.Errorf("plan %q: %w", e.plans[i], err)
+	}
+	violations := r.violations
+	if len(violations) > 0 {
+		times := map[oracle.Name]int{}
+		for range repetitions {
+			again, err := e.run(ctx, e.plans[i], e.reference)
+			if err != nil {
+				return fmt.Errorf("plan %q: %w", e.plans[i], err)
+			}
+			for _, v := range again.violations {
+				times[v.Oracle]++
+			}
+		}
+		for j := range violations {
+			if n := min(times[violations[j].Oracle], repetitions); n < repetitions {
+				violations[j].Text += fmt.Sprintf("\n(seen in %d of %d runs of the plan: it depends on timing)", n+1, repetitions+1)
+			}
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.outcomes = append(e.outcomes, e.outcome(i+1, r, violations))
+	for _, v := range violations {
+		if key := report.Key(v, nil); !e.known[key] {
+			e.known[key] = true
+			if e.Found != nil {
+				e.Found(e.plans[i], v)
+			}
+		}
+	}
+	return nil
+}
+
+func (e *explorer) outcome(order int, r *runner, violations []oracle.Violation) report.Outcome {
+	_, _, requests, fired := r.boundary.seen()
+	return report.Outcome{
+		Order: order, Plan: r.plan, Again: e.Again(r.plan), Requests: requests, Fired: fired, Violations: violations, Trace: strings.Join(r.trace.all(), "\n"),
+	}
+}

@@ -1,0 +1,264 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ctrlkit/ctrlkit/internal/plan"
+	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/memory"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+)
+
+// otherActor is the actor of what another client changes.
+const otherActor = "other-player"
+
+// mostRestarts is how often a process is started again that ends by itself, in one run.
+const mostRestarts = 3
+
+// A runner carries out one run.
+type runner struct {
+	*Options
+	plan     fault.Plan
+	cluster  *memory.Cluster
+	boundary *boundary
+	history  *history
+	trace    *trace
+	dir      string
+	stopping func()
+	process  *run.Process
+	killed   chan struct{}
+	restarts int
+
+	checkpoints []state
+	violations  []oracle.Violation
+}
+
+// run carries out a run of a plan. reference has the states to reach; it is nil in a run without faults.
+func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (_ *runner, err error) {
+	t := newTrace()
+	r := &runner{Options: o, plan: p, trace: t, history: newHistory(t), killed: make(chan struct{}, 1), stopping: func() {}}
+	r.boundary = &boundary{plan: p, trace: t, fired: make([]bool, len(p.Faults)), asked: map[string]bool{}, exists: r.exists, other: r.other, awake: r.history.wake, crash: func() {
+		select {
+		case r.killed <- struct{}{}:
+		default:
+		}
+	}}
+	if r.dir, err = os.MkdirTemp("", "ctrlkit-program-"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(r.dir)) }()
+	if r.cluster, err = memory.Start(memory.Options{Definitions: o.Definitions, Changed: r.history.changed, Wrap: r.boundary.wrap}); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.cluster.Stop()) }()
+	if err := r.start(); err != nil {
+		return nil, err
+	}
+	defer func() { r.process.Kill(); r.stopping() }()
+	for i, step := range o.Script {
+		if err := r.step(ctx, i, step, reference); err != nil {
+			return nil, err
+		}
+		if r.gaveUp() {
+			break
+		}
+	}
+	return r, nil
+}
+
+// gaveUp reports whether the process was started as often as it may be.
+func (r *runner) gaveUp() bool { return r.restarts > mostRestarts }
+
+// start starts the program.
+func (r *runner) start() error {
+	r.stopping()
+	argv := append([]string{}, r.Program.Argv...)
+	for i := range argv {
+		argv[i] = strings.ReplaceAll(argv[i], "{kubeconfig}", r.cluster.Kubeconfig())
+	}
+	var isolation *run.Isolation
+	r.stopping = func() {}
+	if !r.Outside {
+		isolation = &run.Isolation{Socket: filepath.Join(r.dir, "api.sock"), Address: strings.TrimPrefix(r.cluster.Config().Host, "https://")}
+		stop, err := isolation.Forward()
+		if err != nil {
+			return err
+		}
+		r.stopping = stop
+	}
+	environment := append([]string{"KUBECONFIG=" + r.cluster.Kubeconfig(), "KUBERNETES_SERVICE_HOST=", "KUBERNETES_SERVICE_PORT="}, r.Program.Environment...)
+	process, err := run.StartProcess(r.Supervisor, argv, environment, isolation, nil)
+	if err != nil {
+		return err
+	}
+	r.process = process
+	r.history.wake()
+	r.trace.add("operator", "start", "")
+	return nil
+}
+
+// restart starts the program again after it has ended. What a dead process holds is released at once:
+// in a cluster its Lease expires.
+func (r *runner) restart() error {
+	leases := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	for _, o := range r.cluster.Objects() {
+		if o.Resource.GroupResource() == leases.GroupResource() {
+			_ = plan.DeleteFrom(r.cluster, leases, o.Namespace, o.Name) //nolint:errcheck // it may have gone
+		}
+	}
+	r.boundary.setDown(false)
+	return r.start()
+}
+
+// step carries out a step of the script and waits until the operator is idle.
+func (r *runner) step(ctx context.Context, i int, s Step, reference *reference) error {
+	if err := s.do(r); err != nil {
+		return fmt.Errorf("%s: %w", s, err)
+	}
+	r.history.wake()
+	var want state
+	var chance map[string]bool
+	if reference != nil {
+		want, chance = reference.states[i], reference.chance
+	}
+	idle, err := r.settle(ctx, want, chance)
+	if err != nil || r.gaveUp() {
+		return err
+	}
+	r.trace.add("sim", "checkpoint", fmt.Sprint(i+1, ": ", s))
+	now := r.history.of(r.cluster.Objects())
+	r.checkpoints = append(r.checkpoints, now)
+	r.judge(i, s, idle, now.differences(want, chance), reference)
+	if r.boundary.struck(fault.ProveIdle, i+1) {
+		return r.proveIdle(ctx, i)
+	}
+	return nil
+}
+
+// judge records what is wrong at a checkpoint. That a run differs is said once: what follows differs, too.
+func (r *runner) judge(i int, s Step, idle bool, differences []oracle.Difference, reference *reference) {
+	if !idle {
+		r.violate(oracle.BecomesIdle, i, fmt.Sprintf("after %q, the operator still changes something new after %s", s, r.Settle))
+	}
+	if reference == nil || len(differences) == 0 {
+		return
+	}
+	for _, v := range r.violations {
+		if v.Oracle == oracle.SameEnd {
+			return
+		}
+	}
+	r.violate(oracle.SameEnd, i, fmt.Sprintf("%s after %q, the cluster is not as without the fault", r.Settle, s))
+	r.violations[len(r.violations)-1].Differences = differences
+}
+
+func (r *runner) violate(name oracle.Name, i int, text string) {
+	r.violations = append(r.violations, oracle.Violation{Oracle: name, Text: text, Checkpoint: i + 1, Entry: len(r.trace.all())})
+	r.trace.add("sim", "oracle", string(name)+": "+text)
+}
+
+// settle waits until nothing new has happened for a while and the cluster is as wanted, at most for
+// Options.Settle after the last thing that was new. It reports whether the operator became idle.
+func (r *runner) settle(ctx context.Context, want state, chance map[string]bool) (idle bool, err error) {
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	begun, enough := time.Now(), r.Quiet
+	if want == nil {
+		enough *= 2 // nothing else says that all is done
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		case <-r.cluster.Done():
+			return false, r.cluster.Err()
+		case <-r.killed:
+			r.process.Kill()
+			r.trace.add("operator", "crash", "")
+			if err := r.restart(); err != nil {
+				return false, err
+			}
+		case <-r.process.Ended():
+			if err := r.endedByItself(); err != nil || r.gaveUp() {
+				return true, err
+			}
+		case <-ticker.C:
+		}
+		quiet, _ := r.history.idle()
+		if quiet >= enough && r.boundary.works() && (quiet >= r.Settle || want == nil || len(r.history.of(r.cluster.Objects()).differences(want, chance)) == 0) {
+			return true, nil
+		}
+		if time.Since(begun) >= 4*r.Settle {
+			return quiet >= enough, nil
+		}
+	}
+}
+
+// endedByItself starts a program again, as a kubelet does, some times. That it has ended is no mistake by
+// itself: many operators end when the API server refuses what they need at their start.
+func (r *runner) endedByItself() error {
+	last := r.process.Last(200)
+	for i, line := range last {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			r.violate(oracle.NoPanic, len(r.checkpoints), strings.Join(last[i:min(len(last), i+40)], "\n"))
+			break
+		}
+	}
+	r.trace.add("operator", "end", r.process.HowItEnded())
+	r.restarts++
+	if r.gaveUp() {
+		r.violate(oracle.OperatorRuns, len(r.checkpoints), fmt.Sprintf("the operator ends again and again: %s\n%s", r.process.HowItEnded(), strings.Join(last[max(0, len(last)-10):], "\n")))
+		return nil
+	}
+	return r.restart()
+}
+
+// proveIdle starts an idle operator again, which must change nothing.
+func (r *runner) proveIdle(ctx context.Context, i int) error {
+	_, before := r.history.idle()
+	r.boundary.setDown(true)
+	r.process.Kill()
+	r.trace.add("sim", "fault", r.plan.String())
+	if err := r.restart(); err != nil {
+		return err
+	}
+	if _, err := r.settle(ctx, nil, nil); err != nil {
+		return err
+	}
+	if _, after := r.history.idle(); after > before {
+		r.violate(oracle.SilentWhenIdle, i, fmt.Sprintf("the idle operator was started again, and changed something %d times", after-before))
+	}
+	return nil
+}
+
+// exists reports whether the object of a request is there.
+func (r *runner) exists(request *apiserver.Request) bool {
+	if request.Name == "" {
+		return false
+	}
+	_, err := r.cluster.Do("sim", "ctrlkit", http.MethodGet, plan.PathOf(request.Resource, request.Namespace, request.Name), "", nil)
+	return err == nil
+}
+
+// other does what another client does to the object of a write, just before it.
+func (r *runner) other(kind fault.Kind, request *apiserver.Request) {
+	path := plan.PathOf(request.Resource, request.Namespace, request.Name)
+	if kind == fault.TouchBeforeWrite {
+		_, _ = r.cluster.Do(otherActor, "other", http.MethodPatch, path, "application/merge-patch+json", //nolint:errcheck // it is in the trace
+			map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/touched": "true"}}})
+	}
+}

@@ -1,0 +1,206 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ctrlkit/ctrlkit/internal/difference"
+	"github.com/ctrlkit/ctrlkit/internal/plan"
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+)
+
+// A state has the objects that an operator or a user has written, by what they are called in every run.
+type state map[string]map[string]any
+
+// A history is what has changed in a cluster.
+type history struct {
+	trace *trace
+
+	mu       sync.Mutex      // guards what follows
+	written  map[string]bool // objects that the operator or a user has written
+	states   map[string]map[[sha256.Size]byte]bool
+	progress time.Time // of the last change to a state that its object was not in before
+	changes  int       // by the operator that changed more than times
+}
+
+func newHistory(t *trace) *history {
+	return &history{trace: t, written: map[string]bool{}, states: map[string]map[[sha256.Size]byte]bool{}, progress: time.Now()}
+}
+
+func thing(resource, namespace, name string) string {
+	return resource + " " + strings.TrimPrefix(namespace+"/"+name, "/")
+}
+
+// changed takes a change of the cluster.
+func (h *history) changed(c apiserver.Change) {
+	resource := c.Resource.GroupResource()
+	if plan.IsHousekeeping(resource) {
+		return
+	}
+	what := thing(resource.String(), c.Namespace, c.Name)
+	before, after := hash(plan.Essential(c.Old)), hash(plan.Essential(c.New))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	operator := plan.IsOperator(c.Actor)
+	if operator || c.Actor == plan.UserActor || c.Actor == otherActor {
+		h.written[what] = true
+	}
+	if !operator {
+		h.trace.add(c.Actor, "write", strings.ToLower(c.Type)+" "+what)
+	}
+	if before == after {
+		return
+	}
+	if operator {
+		h.changes++
+	}
+	if h.states[what] == nil {
+		h.states[what] = map[[sha256.Size]byte]bool{before: true}
+	}
+	if !h.states[what][after] {
+		h.states[what][after], h.progress = true, time.Now()
+	}
+}
+
+func hash(content map[string]any) [sha256.Size]byte {
+	data, err := json.Marshal(content)
+	if err != nil {
+		panic(err) // it came from JSON
+	}
+	return sha256.Sum256(data)
+}
+
+// idle returns for how long nothing new has happened, and how many changes the operator has made.
+func (h *history) idle() (time.Duration, int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Since(h.progress), h.changes
+}
+
+// wake says that something new happens.
+func (h *history) wake() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.progress = time.Now()
+}
+
+// of returns the state of a cluster: its objects that were written, without what differs by chance.
+func (h *history) of(objects []apiserver.Object) state {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	names, generated := map[string]string{}, map[string]int{}
+	slices.SortFunc(objects, func(a, b apiserver.Object) int {
+		return cmp.Compare(thing(a.Resource.Resource, a.Namespace, a.Name), thing(b.Resource.Resource, b.Namespace, b.Name))
+	})
+	s := state{}
+	var kept []apiserver.Object
+	for _, o := range objects {
+		u := &unstructured.Unstructured{Object: o.Content}
+		called := thing(o.Resource.GroupResource().String(), o.Namespace, o.Name)
+		if prefix := u.GetGenerateName(); prefix != "" && strings.HasPrefix(o.Name, prefix) {
+			called = thing(o.Resource.GroupResource().String(), o.Namespace, prefix+"*")
+			generated[called]++
+			names[o.Name] = fmt.Sprintf("%s*%d", prefix, generated[called])
+			called += fmt.Sprint(generated[called])
+		}
+		names[string(u.GetUID())] = "the UID of " + called
+		if h.written[thing(o.Resource.GroupResource().String(), o.Namespace, o.Name)] && !plan.IsHousekeeping(o.Resource.GroupResource()) {
+			kept = append(kept, o)
+			s[called] = nil
+		}
+	}
+	var pairs []string
+	for from, to := range names {
+		if from != "" {
+			pairs = append(pairs, from, to)
+		}
+	}
+	replacer := strings.NewReplacer(pairs...)
+	for _, o := range kept {
+		u := &unstructured.Unstructured{Object: o.Content}
+		called := strings.TrimPrefix(replacer.Replace(string(u.GetUID())), "the UID of ")
+		s[called], _ = renamed(plan.Essential(o.Content), replacer).(map[string]any)
+	}
+	return s
+}
+
+// renamed returns a value with other texts.
+func renamed(value any, names *strings.Replacer) any {
+	switch v := value.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, child := range v {
+			out[names.Replace(name)] = renamed(child, names)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, child := range v {
+			out[i] = renamed(child, names)
+		}
+		return out
+	case string:
+		return names.Replace(v)
+	}
+	return value
+}
+
+// differences returns what is not as in another state, without what is known to differ by chance.
+func (s state) differences(want state, chance map[string]bool) []oracle.Difference {
+	var found []oracle.Difference
+	add := func(d oracle.Difference) {
+		if !chance[d.Thing+" "+d.Path] && !chance[d.Thing+" "] {
+			found = append(found, d)
+		}
+	}
+	for what, content := range want {
+		got, ok := s[what]
+		if !ok {
+			add(oracle.Difference{Thing: what, Want: "there"})
+			continue
+		}
+		secret := strings.HasPrefix(what, "secrets ")
+		for _, f := range difference.Of(content, got, difference.Options{Keyed: true}) {
+			hidden := secret && (strings.HasPrefix(f.Path, "data") || strings.HasPrefix(f.Path, "stringData"))
+			add(oracle.Difference{Thing: what, Path: f.Path, Want: shown(f.From, hidden), Got: shown(f.To, hidden)})
+		}
+	}
+	for what := range s {
+		if _, ok := want[what]; !ok {
+			add(oracle.Difference{Thing: what, Got: "there"})
+		}
+	}
+	slices.SortFunc(found, func(a, b oracle.Difference) int {
+		return cmp.Or(cmp.Compare(a.Thing, b.Thing), cmp.Compare(a.Path, b.Path))
+	})
+	return found
+}
+
+func shown(value any, hidden bool) string {
+	if value == nil {
+		return ""
+	}
+	if hidden {
+		return "<secret " + fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, value)))[:8] + ">"
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	if text := string(data); len(text) <= 200 {
+		return text
+	}
+	return string(data[:197]) + "..."
+}
