@@ -121,12 +121,13 @@ var layers = map[string]int{
 	"internal/run":                   7,
 	"internal/difference":            1,
 	"internal/plan":                  8,
+	"internal/program":               9,
 	"internal/scaffold":              0,
 	"internal/scaffold/published":    0,
-	"internal/command":               9,
-	"cmd/ctrlkit":                    10,
-	"cmd/ctrlkit-vet":                10,
-	"internal/checks":                10,
+	"internal/command":               10,
+	"cmd/ctrlkit":                    11,
+	"cmd/ctrlkit-vet":                11,
+	"internal/checks":                11,
 
 	// Generated packages that are compiled and run as tests.
 	"internal/gen/golden/...":          4,

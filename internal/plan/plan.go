@@ -200,6 +200,7 @@ func (p *planner) start(program Program) (stop func(), ended *run.Process, err e
 		}
 	}
 	environment := append([]string{"KUBECONFIG=" + p.cluster.Kubeconfig(), "KUBERNETES_SERVICE_HOST=", "KUBERNETES_SERVICE_PORT="}, program.Environment...)
+	p.recorder.started()
 	process, err := run.StartProcess(p.Supervisor, argv, environment, isolation, p.line)
 	if err != nil {
 		unforward()

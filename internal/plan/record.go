@@ -69,6 +69,14 @@ func (r *recorder) next() map[key]*history {
 	return ended
 }
 
+// started is called before a process is started: it is not idle before it watches something, and each
+// of its first requests is new.
+func (r *recorder) started() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watches, r.known, r.progress = 0, map[string]bool{}, time.Now()
+}
+
 func (r *recorder) asked(request *apiserver.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,8 +13,10 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/ctrlkit/ctrlkit/internal/plan"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -31,7 +33,7 @@ type boundary struct {
 	crash  func() // kills the process; returns at once
 	awake  func() // is called for each request that the process has not made before
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex      // guards what follows
 	down     bool            // the process is dead: it reaches nothing more
 	asked    map[string]bool // requests since the process was started
 	writes   int
@@ -187,14 +189,20 @@ func nameOf(r *apiserver.Request) string {
 	if r.Name != "" || r.Verb != "create" {
 		return r.Name
 	}
-	var object metav1.PartialObjectMetadata
-	if json.Unmarshal(r.Body, &object) != nil { // of another encoding
-		return ""
+	var object metav1.Object = &metav1.PartialObjectMetadata{}
+	if json.Unmarshal(r.Body, object) != nil { // in the binary encoding of kinds that have Go types
+		decoded, _, err := scheme.Codecs.UniversalDeserializer().Decode(r.Body, nil, nil)
+		if err == nil {
+			object, err = meta.Accessor(decoded)
+		}
+		if err != nil {
+			return ""
+		}
 	}
-	if object.Name == "" && object.GenerateName != "" {
-		return object.GenerateName + "*"
+	if object.GetName() == "" && object.GetGenerateName() != "" {
+		return object.GetGenerateName() + "*"
 	}
-	return object.Name
+	return object.GetName()
 }
 
 // strike answers a request as a fault wants it.

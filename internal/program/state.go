@@ -195,12 +195,16 @@ func shown(value any, hidden bool) string {
 	if hidden {
 		return "<secret " + fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, value)))[:8] + ">"
 	}
-	data, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Sprint(value)
+	text, ok := value.(string)
+	if !ok {
+		data, err := json.Marshal(value)
+		if err != nil {
+			return fmt.Sprint(value)
+		}
+		text = string(data)
 	}
-	if text := string(data); len(text) <= 200 {
-		return text
+	if len(text) > 200 {
+		return text[:197] + "..."
 	}
-	return string(data[:197]) + "..."
+	return text
 }

@@ -1,0 +1,123 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package program_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/ctrlkit/ctrlkit/internal/run"
+)
+
+// The test binary is the supervisor and the operator, too.
+const (
+	superviseArgument = "supervise"
+	operatorArgument  = "operate"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == superviseArgument:
+		os.Exit(supervise(os.Args[2:]))
+	case len(os.Args) > 1 && os.Args[1] == operatorArgument:
+		if err := operate(ctrl.SetupSignalHandler(), os.Args[2]); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+func supervise(arguments []string) int {
+	dash := slices.Index(arguments, "--")
+	code, err := 1, error(nil)
+	if i := slices.Index(arguments, "--isolated"); i >= 0 {
+		var isolation *run.Isolation
+		if isolation, err = run.ParseIsolation(arguments[i+1]); err == nil {
+			err = isolation.Enter(os.Stdout)
+		}
+	}
+	if err == nil {
+		code, err = run.Supervise(os.Stdin, arguments[dash+1:], time.Second, os.Stdout, os.Stderr)
+	}
+	if err != nil {
+		fmt.Println(err)
+	}
+	return code
+}
+
+// operate runs an operator that keeps a Secret for each ConfigMap with the label app and then says so in
+// an annotation. bug is what is wrong with it; "" if nothing is.
+func operate(ctx context.Context, bug string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
+	if err != nil {
+		return err
+	}
+	r := &apps{Client: mgr.GetClient(), bug: bug, started: time.Now()}
+	if err := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(r); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+type apps struct {
+	client.Client
+	bug     string
+	started time.Time
+}
+
+// The bugs.
+const (
+	forgets = "forgets the annotation if the Secret is there"
+	restart = "writes when it is started"
+	panics  = "panics after a conflict"
+)
+
+func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	app := &corev1.ConfigMap{}
+	if err := r.Get(ctx, req.NamespacedName, app); err != nil || app.Labels["app"] == "" || app.DeletionTimestamp != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}, StringData: map[string]string{"password": "x"}}
+	if err := controllerutil.SetControllerReference(app, secret, r.Scheme()); err != nil {
+		return ctrl.Result{}, err
+	}
+	err := r.Create(ctx, secret)
+	if err != nil && !apierrors.IsAlreadyExists(err) || err != nil && r.bug == forgets {
+		return ctrl.Result{}, client.IgnoreAlreadyExists(err)
+	}
+	done := "true"
+	if r.bug == restart {
+		done = r.started.Format("05.000")
+	}
+	if app.Annotations["done"] == done {
+		return ctrl.Result{}, nil
+	}
+	app.Annotations = map[string]string{"done": done}
+	err = r.Update(ctx, app)
+	if r.bug == panics && apierrors.IsConflict(err) {
+		go panic("a conflict")
+	}
+	return ctrl.Result{}, err
+}

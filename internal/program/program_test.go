@@ -1,0 +1,176 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package program_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ctrlkit/ctrlkit/internal/plan"
+	"github.com/ctrlkit/ctrlkit/internal/program"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+)
+
+const sample = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: shop, namespace: default, labels: {app: shop}}
+`
+
+// optionsFor returns options for an operator with a bug.
+func optionsFor(t *testing.T, bug string) program.Options {
+	t.Helper()
+	rings.Test(t, "runs an operator as a process")
+	if err := run.CanIsolate(); err != nil {
+		t.Skip(err)
+	}
+	file := filepath.Join(t.TempDir(), "sample.yaml")
+	if err := os.WriteFile(file, []byte(sample), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	samples, err := run.ReadManifests(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program.Options{
+		Program: plan.Program{Argv: []string{os.Args[0], operatorArgument, bug}}, Supervisor: []string{os.Args[0], superviseArgument},
+		Script: program.ScriptOf(samples, nil), Namespace: "default", Quiet: time.Second, Settle: 4 * time.Second, Parallel: 2,
+		Progress: func(string) {}, Again: func(p fault.Plan) string { return "again: " + p.String() },
+	}
+}
+
+// Each bug is found by the fault that shows it, and by the oracle that is meant for it.
+func TestBugs(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		bug, plan string
+		want      oracle.Name
+		says      string
+	}{
+		{forgets, "crash after write 1", oracle.SameEnd, "configmaps default/shop metadata.annotations: got nothing"},
+		{restart, "resync and restart at checkpoint 1", oracle.SilentWhenIdle, "changed something 1 times"},
+		{panics, "refuse write 2: 409", oracle.NoPanic, "panic: a conflict"},
+	} {
+		t.Run(test.bug, func(t *testing.T) {
+			t.Parallel()
+			options := optionsFor(t, test.bug)
+			given, err := fault.ParsePlan(test.plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			options.Plan = &given
+			s, err := program.Explore(t.Context(), options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range s.Findings {
+				said := f.Example.What
+				for _, d := range f.Example.Differences {
+					said += "\n" + d.String()
+				}
+				if f.Oracle == test.want && strings.Contains(said, test.says) {
+					return
+				}
+			}
+			t.Errorf("want %s with %q, got %+v", test.want, test.says, s.Findings)
+		})
+	}
+}
+
+// An operator without a mistake survives, also what its process ends by.
+func TestNoAlarm(t *testing.T) {
+	t.Parallel()
+	options := optionsFor(t, "")
+	if !rings.Exploring() {
+		options.Plan = &fault.Plan{Faults: []fault.Fault{{Kind: fault.CrashBeforeWrite, At: 2}}}
+	}
+	s, err := program.Explore(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Findings) > 0 || s.Plans.Run < 2 || s.Plans.Missed > 0 {
+		t.Errorf("got %d plans, and %+v", s.Plans.Run, s.Findings)
+	}
+}
+
+// A program that never comes to the API server is an error that says why.
+func TestNoOperator(t *testing.T) {
+	t.Parallel()
+	options := optionsFor(t, "")
+	options.Program.Argv = []string{"sh", "-c", "echo no such database; exit 3"}
+	_, err := program.Explore(t.Context(), options)
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "no such database") {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+func TestReadScript(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Join(dir, name)
+	}
+	write("a.yaml", sample)
+	steps, err := program.ReadScript(write("good.yaml", "- apply: a.yaml\n- patch: {object: configmap/shop, merge: {data: {a: b}}}\n- delete: configmap/other/shop\n"), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range steps {
+		got = append(got, s.String())
+	}
+	if diff := cmp.Diff([]string{"apply a.yaml", "patch configmap/shop", "delete configmap/other/shop"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if d := steps[2].Delete[0]; d.Namespace != "other" || d.Name != "shop" || d.Called != "configmap" {
+		t.Errorf("got %+v", d)
+	}
+	for text, want := range map[string]string{
+		"":                               "has no steps",
+		"- apply: none.yaml":             "step 1: ",
+		"- delete: shop":                 `step 1: "shop": must be KIND/NAME`,
+		"- {apply: a.yaml, delete: a/b}": "step 1: must be one of",
+		"- patch: {object: a/b}":         "step 1: must be one of",
+		"- aply: a.yaml":                 `unknown field "aply"`,
+	} {
+		if _, err := program.ReadScript(write("bad.yaml", text), ""); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "bad.yaml") {
+			t.Errorf("%q: got the error %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Custom resources are deleted, in the order that is opposite to the one in which they were applied.
+func TestScriptOf(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "all.yaml")
+	if err := os.WriteFile(file, []byte(sample+"---"+strings.ReplaceAll(sample, "shop", "bar")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	samples, err := run.ReadManifests(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := program.ScriptOf(samples, nil)
+	var names []string
+	for _, target := range steps[1].Delete {
+		names = append(names, target.Name)
+	}
+	if fmt.Sprint(steps) != "[apply the samples delete the samples]" || !slices.Equal(names, []string{"bar", "shop"}) {
+		t.Errorf("got %v, which delete %v", steps, names)
+	}
+}
