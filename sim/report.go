@@ -72,6 +72,14 @@ func (r *Report) explore(t *testing.T) {
 		return
 	}
 	r.simulation.UnusedRules, r.simulation.Needs = ref.unused, ref.needs
+	// No run checks the definitions that it does not use, and nothing else is to be done meanwhile.
+	checked := make(chan error, 1)
+	go func() { checked <- prepared(r.crds).Check() }()
+	defer func() {
+		if err := <-checked; err != nil {
+			t.Errorf("sim: Workload.CRDs: %v", err)
+		}
+	}()
 	if os.Getenv(FaultsVariable) == withoutFaults {
 		r.fill(list, 0)
 		return

@@ -161,11 +161,15 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 	if role != "" && role != strconv.Itoa(simulation) {
 		return nil // another simulation of this test is meant
 	}
-	crds := readCRDs(t, &workload)
 	workload.rules = s.rules
 	if role != "" {
-		work(t, &workload, crds, s)
+		work(t, &workload, s)
 		return nil
+	}
+	crds := readCRDs(t, &workload)
+	definitions, err := writeDefinitions(crds)
+	if err != nil {
+		t.Fatalf("sim: %v", err)
 	}
 	part, err := parseShard(cmp.Or(*shardFlag, os.Getenv(ShardVariable)))
 	if err != nil {
@@ -174,7 +178,7 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 	return &Report{
 		simulation: newSimulation(t.Name(), dir, simulation, part, s), shard: part, deadline: t.Deadline,
 		workload: &workload, crds: crds, settings: s, again: &repeat{test: t.Name(), dir: dir, workload: workload.Name},
-		explorer: &explorer{test: t.Name(), simulation: simulation, progress: newProgress(t), until: s.until},
+		explorer: &explorer{test: t.Name(), simulation: simulation, crds: definitions, progress: newProgress(t), until: s.until},
 	}
 }
 

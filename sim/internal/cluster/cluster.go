@@ -163,10 +163,7 @@ func (c *Cluster) IsPrerequisite(of string) bool { return slices.Contains(c.prer
 func (c *Cluster) IsChild(of string) bool { return c.children[of] }
 
 // IsCustom reports whether a CustomResourceDefinition defines a kind.
-func (c *Cluster) IsCustom(r schema.GroupVersionResource) bool {
-	_, err := c.LookUp("customresourcedefinitions.apiextensions.k8s.io /" + r.GroupResource().String())
-	return err == nil
-}
+func (c *Cluster) IsCustom(r schema.GroupVersionResource) bool { return c.Server.Defines(r) }
 
 // Accepts reports whether the server would create an object. It leaves no trace.
 func (c *Cluster) Accepts(collection string, content map[string]any) bool {
