@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -32,6 +33,7 @@ type Report struct {
 	again      *repeat
 	explorer   *explorer
 	shard      shard
+	budget     budget
 	deadline   func() (time.Time, bool) // of the test
 }
 
@@ -86,11 +88,7 @@ func (r *Report) explore(t *testing.T) {
 	}
 	r.explorer.places, r.explorer.skipped = ref.places, r.settings.skipped
 	all := ref.plans(r.settings)
-	places := r.shard.of(all)
-	sampled := r.settings.sample > 0 && r.shard == (shard{})
-	if sampled {
-		places = sample(all, r.settings.sample)
-	}
+	places, reason := r.chosen(all)
 	plans := make([]fault.Plan, len(places))
 	for i, place := range places {
 		plans[i] = all[place]
@@ -111,12 +109,36 @@ func (r *Report) explore(t *testing.T) {
 			r.simulation.Needs = permission.Merge(r.simulation.Needs, o.Needs)
 		}
 	}
-	if left := len(all) - len(plans); sampled && left > 0 && r.simulation.Stopped == "" {
-		r.simulation.Stopped = report.Sample
-		r.fill(list, left)
-		return
+	r.simulation.Stopped = cmp.Or(r.simulation.Stopped, reason)
+	ran := map[int]bool{}
+	for i, o := range outcomes {
+		ran[places[i]] = o.Plan != ""
 	}
-	r.fill(list, len(plans)-len(r.Plans))
+	mine := r.shard.of(all)
+	own := make([]fault.Plan, len(mine))
+	for i, place := range mine {
+		own[i] = all[place]
+	}
+	r.simulation.Plans.NotRun = notRun(own, func(i int) bool { return ran[mine[i]] })
+	r.fill(list, len(own)-len(r.Plans))
+}
+
+// chosen returns which of the plans are to be run, in order, and why others of the shard are not, if there
+// are any.
+func (r *Report) chosen(all []fault.Plan) (places []int, reason string) {
+	mine := r.shard.of(all)
+	if r.settings.sample > 0 && r.shard == (shard{}) {
+		if places = sample(all, r.settings.sample); len(places) < len(mine) {
+			reason = report.Sample
+		}
+		return places, reason
+	}
+	inBudget := r.budget.of(all)
+	places = slices.DeleteFunc(slices.Clone(mine), func(i int) bool { _, ok := slices.BinarySearch(inBudget, i); return !ok })
+	if len(places) < len(mine) {
+		reason = report.Budget + r.budget.text
+	}
+	return places, reason
 }
 
 // orderOfReference is the place of the run without faults in the list of all plans. When it
@@ -135,6 +157,7 @@ func (r *Report) run(t *testing.T, plans []fault.Plan) []outcome {
 	t.Helper()
 	deadline, _ := r.deadline()
 	stop := newStopper(deadline)
+	stop.spend(r.budget)
 	defer stop.onInterrupt()()
 	r.explorer.stop, r.explorer.found, r.explorer.order = stop, newFound(t.Name()), telling
 	outcomes, err := r.explorer.run(plans)
