@@ -74,14 +74,7 @@ func (r *Report) explore(t *testing.T) {
 		return
 	}
 	r.simulation.UnusedRules, r.simulation.Needs = ref.unused, ref.needs
-	// No run checks the definitions that it does not use, and nothing else is to be done meanwhile.
-	checked := make(chan error, 1)
-	go func() { checked <- prepared(r.crds).Check() }()
-	defer func() {
-		if err := <-checked; err != nil {
-			t.Errorf("sim: Workload.CRDs: %v", err)
-		}
-	}()
+	defer r.checkDefinitions(t)()
 	if os.Getenv(FaultsVariable) == withoutFaults {
 		r.fill(list, 0)
 		return
@@ -89,10 +82,7 @@ func (r *Report) explore(t *testing.T) {
 	r.explorer.places, r.explorer.skipped = ref.places, r.settings.skipped
 	all := ref.plans(r.settings)
 	places, reason := r.chosen(all)
-	plans := make([]fault.Plan, len(places))
-	for i, place := range places {
-		plans[i] = all[place]
-	}
+	plans := at(all, places)
 	outcomes := r.run(t, plans)
 	for i, o := range outcomes {
 		switch {
@@ -115,12 +105,31 @@ func (r *Report) explore(t *testing.T) {
 		ran[places[i]] = o.Plan != ""
 	}
 	mine := r.shard.of(all)
-	own := make([]fault.Plan, len(mine))
-	for i, place := range mine {
-		own[i] = all[place]
+	r.simulation.Plans.NotRun = notRun(at(all, mine), func(i int) bool { return ran[mine[i]] })
+	r.fill(list, len(mine)-len(r.Plans))
+}
+
+// at returns the plans at some places of a list.
+func at(all []fault.Plan, places []int) []fault.Plan {
+	plans := make([]fault.Plan, len(places))
+	for i, place := range places {
+		plans[i] = all[place]
 	}
-	r.simulation.Plans.NotRun = notRun(own, func(i int) bool { return ran[mine[i]] })
-	r.fill(list, len(own)-len(r.Plans))
+	return plans
+}
+
+// checkDefinitions begins to check the definitions, of which runs check only those that they use: this
+// process has nothing else to do while the plans run. The function that it returns fails the test with what
+// is wrong.
+func (r *Report) checkDefinitions(t *testing.T) (end func()) {
+	t.Helper()
+	checked := make(chan error, 1)
+	go func() { checked <- prepared(r.crds).Check() }()
+	return func() {
+		if err := <-checked; err != nil {
+			t.Errorf("sim: Workload.CRDs: %v", err)
+		}
+	}
 }
 
 // chosen returns which of the plans are to be run, in order, and why others of the shard are not, if there

@@ -69,7 +69,7 @@ func (d *preparedDefinition) load() error {
 // definitions comes.
 func (s *Server) InstallPrepared(p *Prepared) error {
 	for _, d := range p.definitions {
-		if s.serveLater(d) {
+		if serveLater(s, d) {
 			continue
 		}
 		if err := s.Install(d.source); err != nil { // it decides about the name that is taken
@@ -101,7 +101,7 @@ type deferred struct {
 
 // serveLater serves a definition, and keeps its place in the history. It reports false if there is one
 // of that name already.
-func (s *Server) serveLater(d *preparedDefinition) bool {
+func serveLater(s *Server, d *preparedDefinition) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k, ok := s.catalog.kind(definitionsStorage.WithVersion("v1"))
@@ -110,7 +110,7 @@ func (s *Server) serveLater(d *preparedDefinition) bool {
 	}
 	for _, other := range s.deferred {
 		if other.source.Name == d.source.Name {
-			s.storeDefinitions(k) //nolint:errcheck // Install says what is wrong
+			storeDefinitions(s, k) //nolint:errcheck // Install says what is wrong
 			return false
 		}
 	}
@@ -122,7 +122,7 @@ func (s *Server) serveLater(d *preparedDefinition) bool {
 
 // storeDefinitions stores the definitions that are deferred, as if that had happened when they were
 // installed.
-func (s *Server) storeDefinitions(k *kind) error {
+func storeDefinitions(s *Server, k *kind) error {
 	for _, d := range s.deferred {
 		if err := d.load(); err != nil {
 			return err

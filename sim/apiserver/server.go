@@ -309,7 +309,7 @@ func (s *Server) load(k *kind) error {
 	case k.definition != nil:
 		return k.definition.Compile()
 	case k.storage == definitionsStorage:
-		return s.storeDefinitions(k)
+		return storeDefinitions(s, k)
 	}
 	return nil
 }
