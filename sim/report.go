@@ -121,7 +121,7 @@ func at(all []fault.Plan, places []int) []fault.Plan {
 // checkDefinitions begins to check the definitions, of which runs check only those that they use: this
 // process has nothing else to do while the plans run. The function that it returns fails the test with what
 // is wrong.
-func (r *Report) checkDefinitions(t *testing.T) (end func()) {
+func (r *Report) checkDefinitions(t testing.TB) (end func()) {
 	t.Helper()
 	checked := make(chan error, 1)
 	go func() { checked <- prepared(r.crds).Check() }()
