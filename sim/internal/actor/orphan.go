@@ -39,7 +39,7 @@ func (a *Actors) LeaveOrphan(r *apiserver.Request) {
 	for _, reference := range wanted.GetOwnerReferences() {
 		owners = append(owners, reference.UID)
 	}
-	created, ok := a.createAs(r, leftBehind(wanted))
+	created, ok := createAs(a, r, leftBehind(wanted))
 	if !ok {
 		return
 	}
@@ -62,7 +62,7 @@ func (a *Actors) LeaveOrphan(r *apiserver.Request) {
 
 // createAs creates an object in the way in which a request is about to, with the same field manager: an
 // apply of the operator then removes the fields that it does not want any more.
-func (a *Actors) createAs(r *apiserver.Request, content map[string]any) (*stored, bool) {
+func createAs(a *Actors, r *apiserver.Request, content map[string]any) (*stored, bool) {
 	data, err := json.Marshal(content)
 	if err != nil {
 		a.trace.Add("other", "write", "encoding: "+err.Error())
