@@ -54,6 +54,7 @@ const seedsOfPairs = 4
 type explorer struct {
 	test       string
 	simulation int
+	crds       string // as workers read them
 	progress   func(done, total, bad int)
 	until      []oracle.Name                    // when one of these is violated, no more plans are begun
 	found      func(plan fault.Plan, o outcome) // is called for each plan that violates an oracle; may be nil
@@ -96,7 +97,7 @@ func (e *explorer) work(b *batch) {
 			return
 		}
 		if w == nil {
-			started, err := startWorker(e.test, e.simulation)
+			started, err := startWorker(e.test, e.simulation, e.crds)
 			if err != nil {
 				b.fail(err)
 				return

@@ -25,6 +25,9 @@ const (
 
 	// ShardVariable has the part of the plans for -sim.shard.
 	ShardVariable = "CTRLKIT_SIM_SHARD"
+
+	// BudgetVariable has the budget for -sim.budget.
+	BudgetVariable = "CTRLKIT_SIM_BUDGET"
 )
 
 func newSimulation(test, dir string, number int, part shard, s *settings) report.Simulation {

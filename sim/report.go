@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -32,6 +33,7 @@ type Report struct {
 	again      *repeat
 	explorer   *explorer
 	shard      shard
+	budget     budget
 	deadline   func() (time.Time, bool) // of the test
 }
 
@@ -72,21 +74,15 @@ func (r *Report) explore(t *testing.T) {
 		return
 	}
 	r.simulation.UnusedRules, r.simulation.Needs = ref.unused, ref.needs
+	defer r.checkDefinitions(t)()
 	if os.Getenv(FaultsVariable) == withoutFaults {
 		r.fill(list, 0)
 		return
 	}
 	r.explorer.places, r.explorer.skipped = ref.places, r.settings.skipped
 	all := ref.plans(r.settings)
-	places := r.shard.of(all)
-	sampled := r.settings.sample > 0 && r.shard == (shard{})
-	if sampled {
-		places = sample(all, r.settings.sample)
-	}
-	plans := make([]fault.Plan, len(places))
-	for i, place := range places {
-		plans[i] = all[place]
-	}
+	places, reason := r.chosen(all)
+	plans := at(all, places)
 	outcomes := r.run(t, plans)
 	for i, o := range outcomes {
 		switch {
@@ -103,12 +99,55 @@ func (r *Report) explore(t *testing.T) {
 			r.simulation.Needs = permission.Merge(r.simulation.Needs, o.Needs)
 		}
 	}
-	if left := len(all) - len(plans); sampled && left > 0 && r.simulation.Stopped == "" {
-		r.simulation.Stopped = report.Sample
-		r.fill(list, left)
-		return
+	r.simulation.Stopped = cmp.Or(r.simulation.Stopped, reason)
+	ran := map[int]bool{}
+	for i, o := range outcomes {
+		ran[places[i]] = o.Plan != ""
 	}
-	r.fill(list, len(plans)-len(r.Plans))
+	mine := r.shard.of(all)
+	r.simulation.Plans.NotRun = notRun(at(all, mine), func(i int) bool { return ran[mine[i]] })
+	r.fill(list, len(mine)-len(r.Plans))
+}
+
+// at returns the plans at some places of a list.
+func at(all []fault.Plan, places []int) []fault.Plan {
+	plans := make([]fault.Plan, len(places))
+	for i, place := range places {
+		plans[i] = all[place]
+	}
+	return plans
+}
+
+// checkDefinitions begins to check the definitions, of which runs check only those that they use: this
+// process has nothing else to do while the plans run. The function that it returns fails the test with what
+// is wrong.
+func (r *Report) checkDefinitions(t testing.TB) (end func()) {
+	t.Helper()
+	checked := make(chan error, 1)
+	go func() { checked <- prepared(r.crds).Check() }()
+	return func() {
+		if err := <-checked; err != nil {
+			t.Errorf("sim: Workload.CRDs: %v", err)
+		}
+	}
+}
+
+// chosen returns which of the plans are to be run, in order, and why others of the shard are not, if there
+// are any.
+func (r *Report) chosen(all []fault.Plan) (places []int, reason string) {
+	mine := r.shard.of(all)
+	if r.settings.sample > 0 && r.shard == (shard{}) {
+		if places = sample(all, r.settings.sample); len(places) < len(mine) {
+			reason = report.Sample
+		}
+		return places, reason
+	}
+	inBudget := r.budget.of(all)
+	places = slices.DeleteFunc(slices.Clone(mine), func(i int) bool { _, ok := slices.BinarySearch(inBudget, i); return !ok })
+	if len(places) < len(mine) {
+		reason = report.Budget + r.budget.text
+	}
+	return places, reason
 }
 
 // orderOfReference is the place of the run without faults in the list of all plans. When it
@@ -127,6 +166,7 @@ func (r *Report) run(t *testing.T, plans []fault.Plan) []outcome {
 	t.Helper()
 	deadline, _ := r.deadline()
 	stop := newStopper(deadline)
+	stop.spend(r.budget)
 	defer stop.onInterrupt()()
 	r.explorer.stop, r.explorer.found, r.explorer.order = stop, newFound(t.Name()), telling
 	outcomes, err := r.explorer.run(plans)

@@ -24,6 +24,7 @@ type Option func(*settings)
 type settings struct {
 	pairs   int
 	sample  int
+	budget  string
 	stale   bool // plans with stale lists, too
 	seed    uint64
 	until   []oracle.Name
@@ -42,6 +43,13 @@ func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
 // places all over the run, and a fifth of them pairs, if there are pairs. They are the same ones each
 // time, until the operator or the script changes. A shard is of all plans: -sim.shard=1/1 runs all.
 func WithSample(n int) Option { return func(s *settings) { s.sample = n } }
+
+// WithBudget runs only a part of the plans: "smoke" tries each kind of fault at one place, "quick" at four
+// places all over the run, "full" runs all plans; pairs count as a kind of fault. A time, such as "10m", begins no plan after it, in the
+// order of which the others are a beginning, so that what is run depends on the machine. A budget that is
+// used up does not fail the test, and the report says what was not run. The flag -sim.budget replaces the
+// budget, and a sample.
+func WithBudget(budget string) Option { return func(s *settings) { s.budget = budget } }
 
 // WithStaleLists adds plans in which the first list of an informer is stale. This is possible only where
 // informers do not stream their first list, which those of client-go do by default since 0.35; many
@@ -95,11 +103,12 @@ func Unwatched(kind, reason string) Option {
 }
 
 var (
-	workFlag  = flag.String("sim.workload", "", "run only the workload of this `name`, of a test that has several")
-	planFlag  = flag.String("sim.plan", "", "run only this `plan` of a simulation, and print what happened")
-	shardFlag = flag.String("sim.shard", "", "run only a part of the plans: the `i/n`-th, such as 2/4")
-	jsonFlag  = flag.String("sim.json", "", "write what the simulations have found to this `file`, as JSON, or into this directory")
-	htmlFlag  = flag.String("sim.html", "", "write what the simulations have found to this `file`, as a page of HTML, or into this directory")
+	workFlag   = flag.String("sim.workload", "", "run only the workload of this `name`, of a test that has several")
+	planFlag   = flag.String("sim.plan", "", "run only this `plan` of a simulation, and print what happened")
+	shardFlag  = flag.String("sim.shard", "", "run only a part of the plans: the `i/n`-th, such as 2/4")
+	budgetFlag = flag.String("sim.budget", "", "run the plans that a `budget` has: smoke, quick, full, or a time such as 10m")
+	jsonFlag   = flag.String("sim.json", "", "write what the simulations have found to this `file`, as JSON, or into this directory")
+	htmlFlag   = flag.String("sim.html", "", "write what the simulations have found to this `file`, as a page of HTML, or into this directory")
 )
 
 func newSettings(options []Option) *settings {
@@ -161,20 +170,28 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 	if role != "" && role != strconv.Itoa(simulation) {
 		return nil // another simulation of this test is meant
 	}
-	crds := readCRDs(t, &workload)
 	workload.rules = s.rules
 	if role != "" {
-		work(t, &workload, crds, s)
+		work(t, &workload, s)
 		return nil
+	}
+	crds := readCRDs(t, &workload)
+	budget, err := budgetOf(s)
+	if err != nil {
+		t.Fatalf("sim: %v", err)
+	}
+	definitions, err := writeDefinitions(crds)
+	if err != nil {
+		t.Fatalf("sim: %v", err)
 	}
 	part, err := parseShard(cmp.Or(*shardFlag, os.Getenv(ShardVariable)))
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
 	return &Report{
-		simulation: newSimulation(t.Name(), dir, simulation, part, s), shard: part, deadline: t.Deadline,
+		simulation: newSimulation(t.Name(), dir, simulation, part, s), shard: part, budget: budget, deadline: t.Deadline,
 		workload: &workload, crds: crds, settings: s, again: &repeat{test: t.Name(), dir: dir, workload: workload.Name},
-		explorer: &explorer{test: t.Name(), simulation: simulation, progress: newProgress(t), until: s.until},
+		explorer: &explorer{test: t.Name(), simulation: simulation, crds: definitions, progress: newProgress(t), until: s.until},
 	}
 }
 

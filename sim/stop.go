@@ -18,6 +18,9 @@ type stopper struct {
 	limit time.Time // no plan is begun after it; zero: there is no limit
 	kill  time.Time // no plan may take longer
 
+	spent  time.Time // no plan is begun after it, as the budget is used up; zero: there is none
+	budget string
+
 	mu     sync.Mutex
 	reason string // why it was stopped
 }
@@ -39,6 +42,13 @@ func newStopper(deadline time.Time) *stopper {
 	return &stopper{limit: deadline.Add(-margin), kill: deadline.Add(-margin / 2)}
 }
 
+// spend begins to spend a budget, which counts from now.
+func (s *stopper) spend(b budget) {
+	if b.time > 0 {
+		s.spent, s.budget = time.Now().Add(b.time), b.text
+	}
+}
+
 // stopped returns why no more plans are to be begun; empty while they are.
 func (s *stopper) stopped() string {
 	if s == nil {
@@ -48,6 +58,9 @@ func (s *stopper) stopped() string {
 	defer s.mu.Unlock()
 	if s.reason == "" && !s.limit.IsZero() && !time.Now().Before(s.limit) {
 		s.reason = report.TimeLimit
+	}
+	if s.reason == "" && !s.spent.IsZero() && !time.Now().Before(s.spent) {
+		s.reason = report.Budget + s.budget
 	}
 	return s.reason
 }

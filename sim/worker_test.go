@@ -4,8 +4,11 @@
 package sim
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -14,7 +17,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // What is left of a worker that has died is its output: the part that says why is shown.
@@ -119,6 +128,12 @@ func TestChild(t *testing.T) {
 	if os.Getenv(child) == "no definitions" {
 		w.CRDs = []string{"testdata/none"}
 	}
+	if os.Getenv(child) == "explored" {
+		for _, w.Name = range []string{"one", "two"} {
+			Explore(t, w)
+		}
+		return
+	}
 	Run(t, w)
 }
 
@@ -148,10 +163,11 @@ func TestThePlanFlag(t *testing.T) {
 		"a plan that is not": {"run", "occupy the name before write 1", true, []string{
 			"foreign-untouched: update secrets default/x-copy: the object was created by another client",
 		}},
-		"a place that is not there": {"run", "crash after write 1000", true, []string{`the run never came to the place of "crash after write 1000"`}},
-		"no plan":                   {"run", "crash at noon", true, []string{`sim: plan "crash at noon": unknown fault "crash at noon"`}},
-		"no operator":               {"incomplete", "crash after write 1", true, []string{"sim: a Workload needs an Operator and a Script"}},
-		"no definitions":            {"no definitions", "crash after write 1", true, []string{"sim: reading Workload.CRDs: ", "testdata/none"}},
+		"a place that is not there":   {"run", "crash after write 1000", true, []string{`the run never came to the place of "crash after write 1000"`}},
+		"no plan":                     {"run", "crash at noon", true, []string{`sim: plan "crash at noon": unknown fault "crash at noon"`}},
+		"a workload that is explored": {"explored", "crash after write 1", false, []string{"crash after write 1\n", "operator-2         start"}},
+		"no operator":                 {"incomplete", "crash after write 1", true, []string{"sim: a Workload needs an Operator and a Script"}},
+		"no definitions":              {"no definitions", "crash after write 1", true, []string{"sim: reading Workload.CRDs: ", "testdata/none"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -165,6 +181,129 @@ func TestThePlanFlag(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// -sim.workload leaves one of the workloads of a test, and the plan is run once.
+func TestTheWorkloadFlag(t *testing.T) {
+	rings.Test(t, "simulates for a while")
+	for name, want := range map[string]int{"two": 1, "none": 0} {
+		output, failed := runChild(t, "explored", "-sim.plan=crash after write 1", "-sim.workload="+name)
+		if got := strings.Count(output, "log of the operator:\n"); failed || got != want {
+			t.Errorf("%s: failed %t, and the plan was run %d times, want %d:\n%s", name, failed, got, want, output)
+		}
+	}
+}
+
+// The line that runs a plan again names the workload, where it has a name, and is one of a shell.
+func TestTheLineThatRepeats(t *testing.T) {
+	plan := mustParse(t, "crash after write 1")[0]
+	for r, want := range map[repeat]string{
+		{test: "TestX", dir: "./op"}:                         "go test ./op -run '^TestX$' -sim.plan='crash after write 1'",
+		{test: "TestX/a", dir: "./op", workload: "a user's"}: `go test ./op -run '^TestX$/^a$' -sim.workload='a user'\''s' -sim.plan='crash after write 1'`,
+	} {
+		if got := r.line(plan); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// Operators may leave goroutines where that is switched off: their workers are replaced in time, and none
+// is taken for one that has died.
+func TestWorkersThatLeak(t *testing.T) {
+	rings.Test(t, "starts processes")
+	w := copyWorkload()
+	operate := w.Operator
+	w.Operator = func(ctx context.Context, p *Process) error {
+		go func() { <-make(chan struct{}) }()
+		return operate(ctx, p)
+	}
+	r := prepare(t, w, []Option{WithoutOracle(oracle.NoGoroutineLeft, "a library leaves one")}, ".")
+	if r == nil {
+		return // this is a worker
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	outcomes, err := r.explorer.run(make([]fault.Plan, mostLeaks+2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := 0
+	for i, o := range outcomes {
+		if o.Err != "" || len(o.Violations) > 0 {
+			t.Errorf("run %d: %q %v", i, o.Err, o.Violations)
+		}
+		if o.Last {
+			last++
+		}
+	}
+	if last != 1 {
+		t.Errorf("%d workers have ended because of what was left, want 1", last)
+	}
+}
+
+// Each worker has a profile of its own if the test has one, and none otherwise.
+func TestProfilesOfWorkers(t *testing.T) {
+	profile := flag.Lookup("test.cpuprofile")
+	before := profile.Value.String()
+	set := func(name string) {
+		if err := profile.Value.Set(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer set(before)
+	set("")
+	if got := profileOf(); got != nil {
+		t.Errorf("without a profile: got %q", got)
+	}
+	set("cpu.out")
+	one, two := profileOf(), profileOf()
+	if !strings.HasPrefix(one[0], "-test.cpuprofile=cpu.out.worker-") || one[0] == two[0] {
+		t.Errorf("got %q and %q", one, two)
+	}
+}
+
+// Workers read the definitions that the test has read.
+func TestDefinitionsForWorkers(t *testing.T) {
+	crds := []*apiextensionsv1.CustomResourceDefinition{{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"}}}
+	line, err := writeDefinitions(crds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(strings.NewReader(line + "no fault\n"))
+	got, err := readDefinitions(in)
+	if diff := cmp.Diff(crds, got); err != nil || diff != "" {
+		t.Errorf("%v, -want +got:\n%s", err, diff)
+	}
+	if rest, _ := in.ReadString('\n'); rest != "no fault\n" {
+		t.Errorf("the plans begin with %q", rest)
+	}
+	if _, err := readDefinitions(in); err == nil {
+		t.Error("no definitions at all are none")
+	}
+}
+
+// problems is a test that keeps what is wrong with it.
+type problems struct {
+	testing.TB
+	texts []string
+}
+
+func (p *problems) Errorf(format string, args ...any) {
+	p.texts = append(p.texts, fmt.Sprintf(format, args...))
+}
+
+// A definition that is wrong fails the test although no run uses it.
+func TestUnusedDefinitionsAreChecked(t *testing.T) {
+	for name, want := range map[string]int{"": 0, "wrong": 1} {
+		r := &Report{}
+		if name != "" {
+			r.crds = []*apiextensionsv1.CustomResourceDefinition{{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+		}
+		p := &problems{TB: t}
+		r.checkDefinitions(p)()
+		if len(p.texts) != want || want > 0 && !strings.Contains(p.texts[0], `sim: Workload.CRDs: definition "wrong"`) {
+			t.Errorf("%q: got %q", name, p.texts)
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 // simOptions are the flags of ctrlkit sim.
 type simOptions struct {
 	run, plan, shard string
+	budget           string
 	output           *choice
 	json, html       string
 	timeout          time.Duration
@@ -46,13 +47,14 @@ With --program, sim needs no test and no Go: it runs any operator as a process t
 from KUBECONFIG, in real time, applies the samples and deletes them, and crashes, refuses and loses
 what the operator writes.
 
-The same tests run with go test, which has the flags -sim.plan, -sim.shard, -sim.json and -sim.html.
+The same tests run with go test, which has the flags -sim.plan, -sim.shard, -sim.budget, -sim.json and -sim.html.
 
 Exit codes: 0 no findings, 1 findings or plans that were not run, 2 wrong usage, 130 interrupted.`,
 		Example: `  ctrlkit sim ./...                                       the simulations of all packages
   ctrlkit sim ./internal/controller --run TestBackup      one of them
   ctrlkit sim ./internal/controller --run TestBackup --plan 'crash after write 3'   one plan, with its trace
   ctrlkit sim ./... --html report.html                    with a page to read and to attach to a CI job
+  ctrlkit sim ./... --budget quick                        each kind of fault at four places
   ctrlkit sim ./... --shard 2/4 -o json >shard-2.json     a quarter of the plans, on the second of four machines
   ctrlkit sim report shard-*.json --html report.html      what all machines have found
   ctrlkit sim --program ./cmd -f config/crd/bases -f config/samples        an operator without a test
@@ -77,6 +79,7 @@ Exit codes: 0 no findings, 1 findings or plans that were not run, 2 wrong usage,
 	o.output = outputFlag(cmd, "text", "json")
 	cmd.Flags().StringVar(&o.json, "json", "", "")
 	_ = cmd.Flags().MarkHidden("json")
+	cmd.Flags().StringVar(&o.budget, "budget", "", "run the plans of a `budget`: smoke (each kind of fault once), quick (at four places), full, or a time such as 10m (the default with --program)")
 	cmd.Flags().StringVar(&o.html, "html", "", "write what was found to this `file`, as a page of HTML")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print the output of go test -v")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Minute, "end each package's simulations, with their report, before this `time` is over")
@@ -93,8 +96,16 @@ func (o simOptions) check() error {
 		return errors.New("--plan needs --run: a plan belongs to one test")
 	case o.shard != "" && !shardPattern.MatchString(o.shard):
 		return fmt.Errorf("--shard %s: want one like 2/4, the second of four", o.shard)
+	case o.budget != "" && !isBudget(o.budget):
+		return fmt.Errorf("--budget %s: want smoke, quick, full, or a time such as 10m", o.budget)
 	}
 	return nil
+}
+
+// isBudget reports whether package sim knows a budget.
+func isBudget(text string) bool {
+	d, err := time.ParseDuration(text)
+	return err == nil && d > 0 || slices.Contains([]string{"smoke", "quick", "full"}, text)
 }
 
 // The environment variables of package sim. Importing it would slow down the start of all commands.
@@ -102,6 +113,7 @@ const (
 	progressVariable = "CTRLKIT_SIM_PROGRESS"
 	jsonVariable     = "CTRLKIT_SIM_JSON"
 	shardVariable    = "CTRLKIT_SIM_SHARD"
+	budgetVariable   = "CTRLKIT_SIM_BUDGET"
 )
 
 func runSimulations(cmd *cobra.Command, packages []string, o simOptions) error {
@@ -144,7 +156,7 @@ func (o simOptions) test(cmd *cobra.Command, packages []string, dir string, out,
 		return nil, nil, fmt.Errorf("creating a file for the progress: %w", err)
 	}
 	test := exec.CommandContext(cmd.Context(), "go", o.arguments(packages)...)
-	test.Env = append(append(os.Environ(), progressVariable+"="+file, jsonVariable+"="+filepath.Join(dir, "reports")+"/", shardVariable+"="+o.shard), settings...)
+	test.Env = append(append(os.Environ(), progressVariable+"="+file, jsonVariable+"="+filepath.Join(dir, "reports")+"/", shardVariable+"="+o.shard, budgetVariable+"="+o.budget), settings...)
 	test.Stdout, test.Stderr = out, problems
 	interruptGroup(test)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context()))

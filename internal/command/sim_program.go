@@ -27,7 +27,6 @@ type simProgram struct {
 	planFlags // of which the operator and the files are used
 	script    string
 	settle    time.Duration
-	budget    time.Duration
 	parallel  int
 	name      string
 }
@@ -39,7 +38,6 @@ func (f *simProgram) declare(cmd *cobra.Command) {
 	set.StringVar(&f.script, "script", "", "with --program: `FILE` with the steps of a user, instead of applying the samples and deleting them")
 	set.StringVarP(&f.namespace, "namespace", "n", "default", "with --program: `NAMESPACE` of objects that have none")
 	set.StringArrayVar(&f.env, "env", nil, "with --program: `NAME=VALUE` for the operator's environment, repeatable")
-	set.DurationVar(&f.budget, "budget", 10*time.Minute, "with --program: begin no more plans after this `DURATION`")
 	set.DurationVar(&f.quiet, "quiet", 2*time.Second, "with --program: the operator is idle when nothing new has happened for this `DURATION`")
 	set.DurationVar(&f.settle, "settle", 30*time.Second, "with --program: how long the operator may take to recover, a `DURATION`")
 	set.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "with --program: `RUNS` at the same time")
@@ -92,8 +90,12 @@ func (f *simProgram) options(cmd *cobra.Command, o simOptions) (*program.Options
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
+	budget, err := budgetOfProgram(o.budget)
+	if err != nil {
+		return nil, usageError(err)
+	}
 	options := &program.Options{
-		Namespace: f.namespace, Supervisor: []string{self, superviseName}, Quiet: f.quiet, Settle: f.settle, Budget: f.budget,
+		Namespace: f.namespace, Supervisor: []string{self, superviseName}, Quiet: f.quiet, Settle: f.settle, Budget: budget,
 		Parallel: f.parallel, Outside: f.outside, Progress: progressOf(cmd.ErrOrStderr()),
 	}
 	if f.outside {
@@ -136,6 +138,21 @@ func (f *simProgram) options(cmd *cobra.Command, o simOptions) (*program.Options
 	}
 	options.Script = program.ScriptOf(samples, options.Definitions)
 	return options, nil
+}
+
+// budgetOfProgram returns after which time no more plans are begun, 0 if all are to be run.
+func budgetOfProgram(text string) (time.Duration, error) {
+	switch text {
+	case "":
+		return 10 * time.Minute, nil
+	case "full":
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("--budget %s: with --program, want full, or a time such as 10m", text)
+	}
+	return d, nil
 }
 
 // again returns the command line that runs a plan again.

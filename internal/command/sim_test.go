@@ -10,7 +10,7 @@ import (
 )
 
 func TestTheProgressIsThatOfTheSimulator(t *testing.T) {
-	for got, want := range map[string]string{progressVariable: sim.ProgressVariable, jsonVariable: sim.JSONVariable, shardVariable: sim.ShardVariable, rbacVariable: sim.RBACVariable, faultsVariable: sim.FaultsVariable} {
+	for got, want := range map[string]string{progressVariable: sim.ProgressVariable, jsonVariable: sim.JSONVariable, shardVariable: sim.ShardVariable, budgetVariable: sim.BudgetVariable, rbacVariable: sim.RBACVariable, faultsVariable: sim.FaultsVariable} {
 		if got != want {
 			t.Errorf("the command uses %s, the simulator %s", got, want)
 		}

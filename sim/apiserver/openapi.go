@@ -59,6 +59,9 @@ type document struct {
 
 func (d document) add(k *kind) {
 	if k.definition != nil {
+		if k.definition.Compile() != nil {
+			return // as a definition that is not accepted
+		}
 		d.schemas.AddType(metav1.ObjectMeta{})
 		d.schemas[k.definition.SchemaName()] = k.definition.Schema(builtin.SchemaPrefix)
 	} else {

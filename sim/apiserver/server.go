@@ -53,6 +53,7 @@ type Server struct {
 	registry    *registry
 	controllers *controllers
 	authorizer  authorizer.UnconditionalAuthorizer
+	deferred    []deferred // definitions that no request has asked for
 }
 
 // New returns a server with the namespaces that every cluster has.
@@ -81,7 +82,7 @@ func (s *Server) createNamespace(name string) {
 	k, _ := s.catalog.kind(namespacesStorage.WithVersion("v1"))
 	if content, ok := firstNamespaces.Load(name); ok {
 		r := &Request{Method: http.MethodPost, Actor: "server", UserAgent: "kube-apiserver", Verb: "create", Resource: k.gvr}
-		s.store.put(&writeContext{request: r, kind: k}, nil, s.registry.renew(k, name, content.(map[string]any)))
+		s.store.put(&writeContext{request: r, kind: k}, nil, s.registry.renew(k, name, content.(map[string]any), s.registry.now()))
 		return
 	}
 	s.must("/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": name}})
@@ -166,7 +167,8 @@ type Object struct {
 	Content         map[string]any
 }
 
-// Objects returns all objects, ordered by resource, namespace and name.
+// Objects returns all objects, ordered by resource, namespace and name. See [Server.InstallPrepared] for
+// those that it leaves out.
 func (s *Server) Objects() []Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,6 +189,14 @@ func (s *Server) ResourceFor(gvk schema.GroupVersionKind) (schema.GroupVersionRe
 		return k.gvr, k.namespaced, nil
 	}
 	return schema.GroupVersionResource{}, false, fmt.Errorf("the server has no kind %s: install its definition first", gvk)
+}
+
+// Defines reports whether a CustomResourceDefinition defines a resource.
+func (s *Server) Defines(resource schema.GroupVersionResource) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, ok := s.catalog.kind(resource)
+	return ok && k.definition != nil
 }
 
 // Remove removes an object although it has finalizers. In the real server, a race can have that
@@ -287,7 +297,21 @@ func (s *Server) kindFor(r *Request) (*kind, *failure) {
 	if !k.namespaced && r.Namespace != "" {
 		return nil, notFoundPath()
 	}
+	if err := s.load(k); err != nil {
+		return nil, fail(apierrors.NewInternalError(err))
+	}
 	return k, k.serves(r)
+}
+
+// load makes what [Server.InstallPrepared] has deferred, as far as requests for a kind need it.
+func (s *Server) load(k *kind) error {
+	switch {
+	case k.definition != nil:
+		return k.definition.Compile()
+	case k.storage == definitionsStorage:
+		return storeDefinitions(s, k)
+	}
+	return nil
 }
 
 // whyMissing says why a subresource of a kind is missing, as far as there is a reason beyond effort.

@@ -82,12 +82,35 @@ func (s Simulation) add(other Simulation) (Simulation, error) {
 	s.Plans.Pairs += other.Plans.Pairs
 	s.Plans.Bad += other.Plans.Bad
 	s.Plans.Missed += other.Plans.Missed
+	s.Plans.NotRun = addNotRun(s.Plans.NotRun, other.Plans.NotRun)
 	s.Violated = addCounts(s.Violated, other.Violated)
 	s.Findings = addFindings(s.Findings, other.Findings)
 	if len(s.Needs)+len(other.Needs) > 0 {
 		s.Needs = permission.Merge(s.Needs, other.Needs)
 	}
 	return s, nil
+}
+
+// addNotRun adds what was not run of two shards. A kind of which a shard has run all counts with those that
+// the other has.
+func addNotRun(a, b []NotRun) []NotRun {
+	var list []NotRun
+	for _, n := range slices.Concat(a, b) {
+		i := slices.IndexFunc(list, func(other NotRun) bool { return other.Kind == n.Kind })
+		if i < 0 {
+			list = append(list, n)
+			continue
+		}
+		list[i].Plans += n.Plans
+		list[i].Total += n.Total
+	}
+	SortNotRun(list)
+	return list
+}
+
+// SortNotRun sorts a list by the number of plans, the largest first.
+func SortNotRun(list []NotRun) {
+	slices.SortFunc(list, func(a, b NotRun) int { return cmp.Or(cmp.Compare(b.Plans, a.Plans), cmp.Compare(a.Kind, b.Kind)) })
 }
 
 func addCounts(a, b []Count) []Count {

@@ -38,7 +38,7 @@ type Simulation struct {
 	Number  int    `json:"number"` // which call of sim.Run in the test, from 1
 
 	Shards  []string `json:"shards,omitempty"`  // "1/4": the shards of the plans that are in it; none: all plans
-	Stopped string   `json:"stopped,omitempty"` // why not all plans were run: "time limit", "interrupted"
+	Stopped string   `json:"stopped,omitempty"` // why not all plans were run: "time limit", "interrupted", "budget 10m"
 	Seconds float64  `json:"seconds"`           // of real time; of shards, the sum
 
 	Plans    Plans   `json:"plans"`
@@ -70,6 +70,16 @@ type Plans struct {
 	Pairs   int `json:"pairs"`   // with two
 	Bad     int `json:"bad"`     // that violate an oracle
 	Missed  int `json:"missed"`  // in which a fault found no place
+
+	// NotRun are the kinds of faults of which plans were not run, the one with most of them first.
+	NotRun []NotRun `json:"notRun,omitempty"`
+}
+
+// NotRun says how many plans of a kind of fault were not run.
+type NotRun struct {
+	Kind  string `json:"kind"`  // "crash before write N"; "pairs" for those with two faults
+	Plans int    `json:"plans"` // that were not run
+	Total int    `json:"total"` // that there are
 }
 
 // A Count is how many plans violate an oracle.

@@ -259,11 +259,32 @@ func (s *Simulation) Incomplete() string {
 	if s.Stopped == Sample {
 		return fmt.Sprintf("a sample of %s plans: -sim.shard=1/1 runs all", number(s.Plans.Total))
 	}
+	if budget, ok := strings.CutPrefix(s.Stopped, Budget); ok {
+		return fmt.Sprintf("budget %s: %s of %s plans%s; -sim.budget=full runs all", budget, number(s.Plans.Run), number(s.Plans.Total), s.notRun())
+	}
 	text := fmt.Sprintf("stopped after %s of %s plans: %s", number(s.Plans.Run), number(s.Plans.Total), s.Stopped)
 	if s.Stopped == TimeLimit {
 		text += "; run the others with a longer -timeout, or split them with -sim.shard"
 	}
-	return text
+	return text + s.notRun()
+}
+
+// mostNotRun is how many kinds of faults are named of which plans were not run.
+const mostNotRun = 3
+
+// notRun says of which kinds plans were not run.
+func (s *Simulation) notRun() string {
+	if len(s.Plans.NotRun) == 0 {
+		return ""
+	}
+	var kinds []string
+	for _, n := range s.Plans.NotRun[:min(mostNotRun, len(s.Plans.NotRun))] {
+		kinds = append(kinds, fmt.Sprintf("%s (%s of %s)", n.Kind, number(n.Plans), number(n.Total)))
+	}
+	if more := len(s.Plans.NotRun) - len(kinds); more > 0 {
+		kinds = append(kinds, plural(more, "more kind"))
+	}
+	return "; not run: " + strings.Join(kinds, ", ")
 }
 
 // The reasons for which a simulation does not run all plans.
@@ -272,6 +293,7 @@ const (
 	Interrupted = "interrupted"
 	Enough      = "an oracle was violated on which it stops"
 	Sample      = "sample"
+	Budget      = "budget " // followed by which one
 	Slow        = "other work of the machine kept the rest from the processor"
 )
 

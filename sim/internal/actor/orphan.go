@@ -4,6 +4,7 @@
 package actor
 
 import (
+	"encoding/json"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,8 +24,8 @@ type orphan struct {
 const formerUID = "0f0f0f0f-0000-4000-8000-000000000000"
 
 // LeaveOrphan creates the object that a request is about to create as an earlier owner has left it,
-// which was deleted with kubectl delete --cascade=orphan: with the labels and the spec of the
-// operator, and without an owner.
+// which was deleted with kubectl delete --cascade=orphan: with the labels, the spec and the field
+// manager of the operator, and without an owner.
 //
 // The operator may adopt or delete it, or refuse to use it. Where it refuses, the orphan is removed
 // after some time, as by the user who reads why. Where the operator uses the orphan without becoming
@@ -38,8 +39,7 @@ func (a *Actors) LeaveOrphan(r *apiserver.Request) {
 	for _, reference := range wanted.GetOwnerReferences() {
 		owners = append(owners, reference.UID)
 	}
-	collection := cluster.CollectionPath(r.Resource, r.Namespace)
-	created, ok := a.createAndRead(collection, leftBehind(wanted))
+	created, ok := createAs(a, r, leftBehind(wanted))
 	if !ok {
 		return
 	}
@@ -58,6 +58,27 @@ func (a *Actors) LeaveOrphan(r *apiserver.Request) {
 		a.deleteExactly(created)
 		a.time.SlowDown(occupiedTime)
 	})
+}
+
+// createAs creates an object in the way in which a request is about to, with the same field manager: an
+// apply of the operator then removes the fields that it does not want any more.
+func createAs(a *Actors, r *apiserver.Request, content map[string]any) (*stored, bool) {
+	data, err := json.Marshal(content)
+	if err != nil {
+		a.trace.Add("other", "write", "encoding: "+err.Error())
+		return nil, false
+	}
+	request := *r
+	request.Actor, request.User, request.Accept, request.Body = "other", nil, "", data
+	if !cluster.IsApply(r) {
+		request.ContentType = "application/json"
+	}
+	body, err := a.cluster.Answer(&request)
+	if err != nil {
+		return nil, false // the trace has it
+	}
+	created := &stored{cluster.CollectionPath(r.Resource, r.Namespace), &unstructured.Unstructured{}}
+	return created, created.UnmarshalJSON(body) == nil
 }
 
 // leftBehind returns an object without its owners and their UIDs.

@@ -163,10 +163,7 @@ func (c *Cluster) IsPrerequisite(of string) bool { return slices.Contains(c.prer
 func (c *Cluster) IsChild(of string) bool { return c.children[of] }
 
 // IsCustom reports whether a CustomResourceDefinition defines a kind.
-func (c *Cluster) IsCustom(r schema.GroupVersionResource) bool {
-	_, err := c.LookUp("customresourcedefinitions.apiextensions.k8s.io /" + r.GroupResource().String())
-	return err == nil
-}
+func (c *Cluster) IsCustom(r schema.GroupVersionResource) bool { return c.Server.Defines(r) }
 
 // Accepts reports whether the server would create an object. It leaves no trace.
 func (c *Cluster) Accepts(collection string, content map[string]any) bool {
@@ -243,15 +240,21 @@ func (c *Cluster) Ask(actor, method, path, contentType string, body []byte) ([]b
 		return nil, err
 	}
 	request.Actor, request.UserAgent = actor, actor
+	return c.Answer(request)
+}
+
+// Answer lets the server answer a request, which the trace has if it is a write. The answer is JSON, or an
+// error for codes from 400 on.
+func (c *Cluster) Answer(request *apiserver.Request) ([]byte, error) {
 	response := c.Server.Serve(request)
-	if method != http.MethodGet {
-		c.trace.Add(actor, "write", DescribeAnswer(Describe(request), response))
+	if request.Method != http.MethodGet {
+		c.trace.Add(request.Actor, "write", DescribeAnswer(Describe(request), response))
 		c.active()
 	}
 	if response.Code >= 400 {
 		status := metav1.Status{}
 		if err := json.Unmarshal(response.Body, &status); err != nil {
-			return nil, fmt.Errorf("%s %s: %d: %s", method, path, response.Code, response.Body)
+			return nil, fmt.Errorf("%s %s: %d: %s", request.Method, request.Path, response.Code, response.Body)
 		}
 		return nil, &apierrors.StatusError{ErrStatus: status}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -24,9 +23,6 @@ var (
 
 // sampled are the twins that make test runs, each with a sample of the plans.
 var sampled = []string{"external", "sets"}
-
-// unwatched are the twins whose author has decided that nothing watches what they read.
-var unwatched = []string{"step-reader-on-purpose", "step-reader-until-later"}
 
 // The right twins survive everything.
 func TestNoTwinRaisesAnAlarm(t *testing.T) {
@@ -41,12 +37,7 @@ func TestNoTwinRaisesAnAlarm(t *testing.T) {
 			if !slices.Contains(sampled, w.Name) {
 				rings.Explore(t, "takes minutes for all twins")
 			}
-			options := []sim.Option{sim.WithPairs(*pairs), sim.WithSample(30), sim.WithStaleLists()}
-			if slices.Contains(unwatched, w.Name) {
-				const late = "nothing watches Secrets, so that one which comes late is seen by chance"
-				options = append(options, sim.WithoutFault(fault.Withhold, late), sim.WithoutFault(fault.WithholdAtDeletion, late), sim.WithoutFault(fault.RestartInPast, late))
-			}
-			sim.Run(t, w, options...)
+			sim.Run(t, w, sim.WithPairs(*pairs), sim.WithSample(30), sim.WithStaleLists())
 		})
 	}
 }

@@ -46,6 +46,9 @@ func readerMutants() []Mutant {
 	}
 }
 
+// pollTime is how often those read the Secret again that do not watch it.
+const pollTime = 30 * time.Second
+
 // readerLife is the life of a Widget that needs a Secret.
 func readerLife(name string, setup func(mgr ctrl.Manager, p *sim.Process) error) sim.Workload {
 	return sim.Workload{
@@ -95,7 +98,7 @@ func (r *secretReader) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Re
 	w.Status.ObservedGeneration = w.Generation
 	result := ctrl.Result{}
 	if r.bug == readsAndPolls {
-		result.RequeueAfter = 30 * time.Second
+		result.RequeueAfter = pollTime
 	}
 	return result, saveStatus(ctx, r, w, before)
 }
@@ -109,8 +112,11 @@ func stepReaderWorkload(bug Bug) sim.Workload {
 		}
 		engine, err := step.New(options, step.Func("Secret", func(ctx context.Context, req *step.Request[*Widget]) (ctrl.Result, error) {
 			_, err := step.GetOrWait[*corev1.Secret](ctx, req, client.ObjectKey{Name: req.Object.Spec.Secret})
-			if err == nil && bug == stepReadsUntilLater {
-				return ctrlkit.ContinueAndRequeueAfter(30 * time.Second)
+			switch polls := bug == stepReadsUntilLater || bug == stepReadsOnPurpose; {
+			case polls && len(ctrlkit.Waits(err)) > 0: // only a watch ends the wait
+				return ctrlkit.PollFor("Secret "+req.Object.Spec.Secret, pollTime)
+			case err == nil && bug == stepReadsUntilLater:
+				return ctrlkit.ContinueAndRequeueAfter(pollTime)
 			}
 			return ctrlkit.RequeueIfError(err)
 		}))

@@ -54,6 +54,12 @@ type Version struct {
 	// this version: it is not the stored version and has another schema.
 	Unconvertible bool
 
+	schemas
+	outline *outline // what the schemas are compiled from when they are used first; nil if they are
+}
+
+// schemas is what a version is compiled to.
+type schemas struct {
 	structural      *structuralschema.Structural
 	schemaValidator validation.SchemaValidator
 	statusValidator validation.SchemaValidator
@@ -113,20 +119,17 @@ func compile(definition *apiextensionsv1.CustomResourceDefinition) (*Definition,
 	if errs := crdvalidation.ValidateCustomResourceDefinition(context.Background(), internal); len(errs) > 0 {
 		return nil, errs
 	}
-	d := &Definition{Group: definition.Spec.Group, Names: definition.Spec.Names, Namespaced: definition.Spec.Scope == apiextensionsv1.NamespaceScoped}
+	d := newDefinition(definition)
+	served := 0
 	for i := range definition.Spec.Versions {
 		v := &definition.Spec.Versions[i]
-		if v.Storage {
-			d.Storage = v.Name
-		}
 		if !v.Served {
 			continue
 		}
-		version, err := newVersion(definition, v)
-		if err != nil {
+		if err := d.Versions[served].compile(v); err != nil {
 			return nil, field.ErrorList{field.Invalid(field.NewPath("spec", "versions").Index(i).Child("schema"), v.Name, err.Error())}
 		}
-		d.Versions = append(d.Versions, version)
+		served++
 	}
 	converter, err := newConverter(d.Versions)
 	if err != nil {
@@ -135,43 +138,60 @@ func compile(definition *apiextensionsv1.CustomResourceDefinition) (*Definition,
 	for _, v := range d.Versions {
 		v.converter = converter
 	}
-	if HasWebhook(definition) {
-		d.noteUnconvertible(definition)
-	}
 	return d, nil
 }
 
-func newVersion(definition *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.CustomResourceDefinitionVersion) (*Version, error) {
-	version := &Version{GVK: schema.GroupVersionKind{Group: definition.Spec.Group, Version: v.Name, Kind: definition.Spec.Names.Kind}}
+// newDefinition returns a definition whose versions are not compiled.
+func newDefinition(definition *apiextensionsv1.CustomResourceDefinition) *Definition {
+	spec := definition.Spec
+	d := &Definition{Group: spec.Group, Names: spec.Names, Namespaced: spec.Scope == apiextensionsv1.NamespaceScoped}
+	for _, v := range spec.Versions {
+		if v.Storage {
+			d.Storage = v.Name
+		}
+		if !v.Served {
+			continue
+		}
+		version := &Version{GVK: schema.GroupVersionKind{Group: spec.Group, Version: v.Name, Kind: spec.Names.Kind}}
+		for _, f := range v.SelectableFields {
+			version.Selectable = append(version.Selectable, strings.TrimPrefix(f.JSONPath, "."))
+		}
+		if v.Subresources != nil {
+			version.Status = v.Subresources.Status != nil
+			version.Scale = newScale(v.Subresources.Scale)
+		}
+		d.Versions = append(d.Versions, version)
+	}
+	if HasWebhook(definition) {
+		d.noteUnconvertible(definition)
+	}
+	return d
+}
+
+// compile makes the schemas of a version, without those of server-side apply.
+func (version *Version) compile(v *apiextensionsv1.CustomResourceDefinitionVersion) error {
 	props := &apiextensions.JSONSchemaProps{}
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v.Schema.OpenAPIV3Schema, props, nil); err != nil {
-		return nil, fmt.Errorf("converting the schema: %w", err)
+		return fmt.Errorf("converting the schema: %w", err)
 	}
 	var err error
 	if version.structural, err = structuralschema.NewStructural(props); err != nil {
-		return nil, fmt.Errorf("reading the schema: %w", err)
+		return fmt.Errorf("reading the schema: %w", err)
 	}
 	if err := defaulting.PruneDefaults(version.structural); err != nil {
-		return nil, fmt.Errorf("pruning the defaults: %w", err)
+		return fmt.Errorf("pruning the defaults: %w", err)
 	}
 	if version.schemaValidator, _, err = validation.NewSchemaValidator(props); err != nil {
-		return nil, fmt.Errorf("compiling the schema: %w", err)
+		return fmt.Errorf("compiling the schema: %w", err)
 	}
 	if status, ok := props.Properties["status"]; ok {
 		if version.statusValidator, _, err = validation.NewSchemaValidator(&status); err != nil {
-			return nil, fmt.Errorf("compiling the schema of the status: %w", err)
+			return fmt.Errorf("compiling the schema of the status: %w", err)
 		}
 	}
 	version.cel = cel.NewValidator(version.structural, true, celconfig.PerCallLimit)
 	version.printer = newPrinter(v)
-	for _, f := range v.SelectableFields {
-		version.Selectable = append(version.Selectable, strings.TrimPrefix(f.JSONPath, "."))
-	}
-	if v.Subresources != nil {
-		version.Status = v.Subresources.Status != nil
-		version.Scale = newScale(v.Subresources.Scale)
-	}
-	return version, nil
+	return nil
 }
 
 func newScale(s *apiextensionsv1.CustomResourceSubresourceScale) *Scale {

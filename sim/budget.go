@@ -1,0 +1,112 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/report"
+)
+
+// A budget says how many of the plans are run. The zero value is all of them.
+type budget struct {
+	text   string
+	places int           // at how many places each kind of fault is tried; zero: at all
+	time   time.Duration // in which plans are begun; zero: there is no limit
+}
+
+// budgets are those that have a name. Which plans one has depends on nothing but the operator and the
+// script: it is the same on each machine.
+var budgets = map[string]budget{
+	"smoke": {text: "smoke", places: 1},
+	"quick": {text: "quick", places: 4},
+	"full":  {},
+}
+
+// parseBudget reads the name of a budget, or a time.
+func parseBudget(text string) (budget, error) {
+	if text == "" {
+		return budget{}, nil
+	}
+	if b, ok := budgets[text]; ok {
+		return b, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return budget{text: text, time: d}, nil
+	}
+	return budget{}, fmt.Errorf("budget %q: want %s, or a time such as 90s or 10m", text, strings.Join(slices.Sorted(maps.Keys(budgets)), ", "))
+}
+
+// budgetOf returns the budget of a simulation: that of the flag or the environment if there is one, which
+// then also replaces a sample.
+func budgetOf(s *settings) (budget, error) {
+	if text := cmp.Or(*budgetFlag, os.Getenv(BudgetVariable)); text != "" {
+		s.sample = 0
+		return parseBudget(text)
+	}
+	return parseBudget(s.budget)
+}
+
+// of returns which of the plans are in the budget, in order.
+func (b budget) of(plans []fault.Plan) []int {
+	most := cmp.Or(b.places, math.MaxInt)
+	tried := map[string]int{}
+	var list []int
+	for _, i := range telling(plans) {
+		kind := triedBy(plans[i])
+		if tried[kind]++; tried[kind] <= most || len(plans[i].Faults) == 0 {
+			list = append(list, i)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// pairsKind is the kind of plans with two faults, for budgets and for what was not run.
+const pairsKind = "pairs"
+
+// triedBy returns what is tried by a plan: its kind of fault, as plans name it, with N for each number and
+// X for each object.
+func triedBy(p fault.Plan) string {
+	switch len(p.Faults) {
+	case 0:
+		return "no fault"
+	case 1:
+		f := p.Faults[0]
+		return strings.NewReplacer("{how}", f.How, "{of}", "X", "{at}", "N", "{by}", "N", "{for}", "N").Replace(f.Kind.String())
+	}
+	return pairsKind
+}
+
+// notRun says of which kinds plans were not run, the kind of which most are left first.
+func notRun(all []fault.Plan, run func(i int) bool) []report.NotRun {
+	kinds := map[string]*report.NotRun{}
+	for i, p := range all {
+		k := kinds[triedBy(p)]
+		if k == nil {
+			k = &report.NotRun{Kind: triedBy(p)}
+			kinds[k.Kind] = k
+		}
+		k.Total++
+		if !run(i) {
+			k.Plans++
+		}
+	}
+	var list []report.NotRun
+	for _, k := range kinds {
+		if k.Plans > 0 {
+			list = append(list, *k)
+		}
+	}
+	report.SortNotRun(list)
+	return list
+}
