@@ -59,7 +59,7 @@ var companions = map[schema.GroupResource][]schema.GroupVersionResource{
 	{Group: "batch", Resource: "jobs"}:        {pods},
 	{Resource: "pods"}:                        {nodes, claims},
 	{Resource: "persistentvolumeclaims"}:      {{Version: "v1", Resource: "persistentvolumes"}},
-	{Resource: "services"}:                    {{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}},
+	{Resource: "services"}:                    {{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}, {Version: "v1", Resource: "endpoints"}},
 }
 
 var (

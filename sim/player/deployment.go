@@ -58,7 +58,7 @@ func (r *rollout) find() {
 	for _, set := range r.sets {
 		switch {
 		case set.DeletionTimestamp != nil:
-		case set.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == templateHash(&r.d.Spec.Template):
+		case r.now == nil && isOfTemplate(set.Labels[appsv1.DefaultDeploymentUniqueLabelKey], &set.Spec.Template, &r.d.Spec.Template):
 			r.now = set
 		default:
 			r.old = append(r.old, set)
