@@ -121,6 +121,7 @@ var layers = map[string]int{
 	"internal/run":                   7,
 	"internal/difference":            1,
 	"internal/plan":                  8,
+	"internal/plan/plantest":         9,
 	"internal/scaffold":              0,
 	"internal/scaffold/published":    0,
 	"internal/command":               9,

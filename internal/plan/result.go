@@ -142,6 +142,9 @@ func (h *history) change() (Change, bool) {
 	if c.Action == Update || c.Action == Replace {
 		c.Fields = fieldsOf(c, h.first, h.last)
 	}
+	if c.Action == Replace { // like a new object, it has no status that can be compared
+		c.Fields = slices.DeleteFunc(c.Fields, func(f Field) bool { return f.Path == "status" || strings.HasPrefix(f.Path, "status.") })
+	}
 	if c.Action == Update {
 		c.Restart = restarts(c)
 		return c, len(c.Fields) > 0 || c.Repeats > 0

@@ -51,6 +51,7 @@ type dependent struct {
 func NewCluster(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 100
+	config.WarningHandler = rest.NoWarnings{} // the operator gets them from the copy
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("reading the cluster: %w", err)
