@@ -4,9 +4,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,8 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/apply"
 	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
+	"github.com/ctrlkit/ctrlkit/internal/plan"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // operate is the operator of one namespace, as a process.
@@ -47,6 +55,67 @@ var planned = []schema.GroupVersionResource{
 	{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
 	{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
 	{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"},
+}
+
+// planFor returns what apply.PlanFor says about a change of a Website. All writes are dry runs.
+func planFor(t *testing.T, c *exampletest.Cluster, name string, edit func(*v1.WebsiteSpec)) (result *apply.Plan) {
+	t.Helper()
+	parts := newParts()
+	dry := client.NewDryRunClient(c.WithWatch)
+	engine, err := step.New(step.Options[*v1.Website]{Name: "website", Client: dry, APIReader: dry},
+		step.Func("Credentials", readCredentials),
+		step.Func("Plan", func(ctx context.Context, req *step.Request[*v1.Website]) (ctrl.Result, error) {
+			spec := req.Object.Spec.DeepCopy()
+			defer func() { req.Object.Spec = *spec }() // a step may not change it
+			edit(&req.Object.Spec)
+			var err error
+			result, err = apply.PlanFor(ctx, req, parts)
+			return ctrlkit.RequeueIfError(err)
+		}))
+	exampletest.Must(t, err)
+	_, err = engine.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: c.Namespace, Name: name}})
+	exampletest.Must(t, err)
+	return result
+}
+
+// checkAgreement checks that a plan and those of apply.PlanFor do the same to the same objects.
+func checkAgreement(t *testing.T, all *plan.Plan, first map[string]*apply.Plan) {
+	t.Helper()
+	ours := map[apply.Action]plan.Action{
+		apply.ActionCreate: plan.Create, apply.ActionChange: plan.Update, apply.ActionReplace: plan.Replace, apply.ActionPrune: plan.Delete,
+	}
+	want, got := map[string][]string{}, map[string][]string{}
+	for site, p := range first {
+		for _, c := range p.Changes {
+			line := fmt.Sprintf("%s %s", ours[c.Action], c.Object)
+			for _, f := range c.Fields {
+				line += fmt.Sprintf(" %v->%v", f.From, f.To)
+			}
+			want[site] = append(want[site], line)
+		}
+		slices.Sort(want[site])
+	}
+	for _, c := range all.Changes {
+		site := strings.TrimPrefix(c.Owner, "Website/")
+		if c.Kind == "PriorityClass" { // it has no owner: it is cluster-scoped
+			_, name, _ := strings.Cut(c.Name, ".")
+			site, _, _ = strings.Cut(name, "-")
+		}
+		if first[site] == nil || c.By != plan.Operator {
+			continue
+		}
+		line := fmt.Sprintf("%s %s", c.Action, c)
+		for _, f := range c.Fields {
+			if !strings.HasPrefix(f.Path, "status.") && !strings.Contains(f.Path, "deployment.kubernetes.io") {
+				line += fmt.Sprintf(" %v->%v", f.From, f.To)
+			}
+		}
+		got[site] = append(got[site], line)
+		slices.Sort(got[site])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the plan is not that of apply.PlanFor (-PlanFor +plan):\n%s", diff)
+	}
 }
 
 // What a plan says about ten changes is what happens when they are made.
@@ -84,7 +153,14 @@ func TestPlanIsWhatHappens(t *testing.T) {
 	})
 	labelled := site(6, nil)
 	labelled.SetLabels(map[string]string{"team": "shop"})
-	p.Check(planned,
+	first := map[string]*apply.Plan{
+		"s0": planFor(t, c, "s0", func(s *v1.WebsiteSpec) { s.Content["index.html"], s.Priority = "Closed", new(int32(200)) }),
+		"s1": planFor(t, c, "s1", func(s *v1.WebsiteSpec) { s.Replicas = new(int32(4)) }),
+		"s4": planFor(t, c, "s4", func(s *v1.WebsiteSpec) { s.Image = "nginx:1.30" }),
+		"s5": planFor(t, c, "s5", func(s *v1.WebsiteSpec) { s.Public = false }),
+		"s6": planFor(t, c, "s6", func(*v1.WebsiteSpec) {}),
+	}
+	all := p.Check(planned,
 		exampletest.Applied(site(0, map[string]any{"content": map[string]any{"index.html": "Closed"}, "priority": int64(200)})), // a child with another name
 		exampletest.Applied(site(1, map[string]any{"replicas": int64(4)})),                                                      // a scale
 		exampletest.Deleted(websites, "s2"),
@@ -97,5 +173,6 @@ func TestPlanIsWhatHappens(t *testing.T) {
 		exampletest.Applied(secret(8, "bmV3")), // a reference that changes
 		exampletest.Applied(secret(9, "b2xk")), // what one waits for
 	)
+	checkAgreement(t, all, first)
 	p.CheckRefused(exampletest.Applied(site(0, map[string]any{"replicas": int64(-1)})))
 }

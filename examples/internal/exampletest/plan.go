@@ -89,7 +89,7 @@ func (p *Planner) Operate(done func() bool) {
 }
 
 func (p *Planner) eventually(done func() bool) bool {
-	for end := time.Now().Add(20*time.Second); !done(); time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(200 * time.Millisecond) {
 		if time.Now().After(end) {
 			return false
 		}
@@ -172,8 +172,8 @@ func (p *Planner) make(c Change) error {
 }
 
 // Check plans changes, makes them, and compares: what the operator does is compared by field, and what
-// other controllers do by kind, because their objects have names that are chosen.
-func (p *Planner) Check(resources []schema.GroupVersionResource, changes ...Change) {
+// other controllers do by kind, because their objects have names that are chosen. It returns the plan.
+func (p *Planner) Check(resources []schema.GroupVersionResource, changes ...Change) *plan.Plan {
 	p.Helper()
 	planned, err := p.plan(changes)
 	Must(p, err)
@@ -197,6 +197,7 @@ func (p *Planner) Check(resources []schema.GroupVersionResource, changes ...Chan
 	if diff != "" {
 		p.Errorf("what happens is not what was planned (-planned +happened):\n%s", diff)
 	}
+	return planned
 }
 
 // CheckRefused checks that a plan fails as the change does.
