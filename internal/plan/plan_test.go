@@ -252,6 +252,25 @@ func TestWhatIsDeletedWithItsOwner(t *testing.T) {
 	}
 }
 
+// A namespace takes with it what is in it, also of kinds that the operator has never asked for.
+func TestWhatIsDeletedWithItsNamespace(t *testing.T) {
+	w := newWorld(t)
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "password"}})
+	w.eventually("the namespace has its ServiceAccount", func() bool {
+		return w.client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "default"}, &corev1.ServiceAccount{}) == nil
+	})
+	o := w.options()
+	o.Delete = []plan.Object{{Resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Name: "shop"}}
+	want := []string{
+		"delete Namespace shop by user",
+		"delete Secret shop/password by garbage-collector", "delete ServiceAccount shop/default by garbage-collector",
+	}
+	if diff := cmp.Diff(want, described(w.plan(o).Changes)); diff != "" {
+		t.Errorf("deleted (-want +got):\n%s", diff)
+	}
+}
+
 func TestWhatMayNotBeReadIsNamed(t *testing.T) {
 	w := newWorld(t)
 	w.refused = "secrets"

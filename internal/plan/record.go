@@ -124,7 +124,7 @@ func (r *recorder) changed(c apiserver.Change) {
 	}
 	h.recreated = h.recreated || c.Old == nil && h.first != nil
 	h.last = c.New
-	h.collected = h.collected || c.Actor == serverActor && (c.New == nil || isDeleted(c.New))
+	h.collected = h.collected || c.Actor == serverActor && !isDeleted(c.Old) && (c.New == nil || isDeleted(c.New))
 	operator := isOperator(c.Actor)
 	switch {
 	case operator:
@@ -143,7 +143,7 @@ func (r *recorder) changed(c apiserver.Change) {
 }
 
 func isDeleted(content map[string]any) bool {
-	return (&unstructured.Unstructured{Object: content}).GetDeletionTimestamp() != nil
+	return content != nil && (&unstructured.Unstructured{Object: content}).GetDeletionTimestamp() != nil
 }
 
 // isOperator reports whether a change is one of the operator: whatever came from outside this process.
