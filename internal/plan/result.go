@@ -40,6 +40,19 @@ type Plan struct {
 	Requests int `json:"requests"`
 }
 
+// MarshalJSON writes lists without changes as empty ones, which programs can iterate over.
+func (p *Plan) MarshalJSON() ([]byte, error) {
+	type plain Plan
+	out := plain(*p)
+	if out.AtStart == nil {
+		out.AtStart = []Change{}
+	}
+	if out.Changes == nil {
+		out.Changes = []Change{}
+	}
+	return json.Marshal(out)
+}
+
 // An Action is what happens to an object.
 type Action string
 
