@@ -42,7 +42,7 @@ func (m *usageMistake) Error() string { return m.err.Error() }
 func (m *usageMistake) Unwrap() error { return m.err }
 
 // ownCodes annotates a command for which code 2 means something else.
-const ownCodes = "ctrlkit.dev/own-exit-codes"
+const ownCodes = "own-exit-codes"
 
 // usageCode returns the exit code for a wrong usage of a command.
 func usageCode(cmd *cobra.Command) int {
