@@ -19,12 +19,16 @@ import (
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
+	"github.com/ctrlkit/ctrlkit/internal/plan/plantest"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
 var shared = controlplanetest.Shared{Options: controlplane.Options{Parts: controlplane.AllParts, CRDs: []string{"config/crd/bases"}}}
 
-func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+func TestMain(m *testing.M) {
+	plantest.Main(operate)
+	os.Exit(shared.Main(m))
+}
 
 // The operator does its work against a real control plane, whose Pods become ready, with the
 // permissions of its role and no others.

@@ -6,6 +6,8 @@ package command
 import (
 	"context"
 	"errors"
+
+	"github.com/spf13/cobra"
 )
 
 // The exit codes that scripts can rely on.
@@ -31,6 +33,24 @@ func (e *exitError) Error() string {
 }
 
 func (e *exitError) Unwrap() error { return e.err }
+
+// usageMistake is an error of a command that has not begun.
+type usageMistake struct{ err error }
+
+func (m *usageMistake) Error() string { return m.err.Error() }
+
+func (m *usageMistake) Unwrap() error { return m.err }
+
+// ownCodes annotates a command for which code 2 means something else.
+const ownCodes = "own-exit-codes"
+
+// usageCode returns the exit code for a wrong usage of a command.
+func usageCode(cmd *cobra.Command) int {
+	if cmd.Annotations[ownCodes] != "" {
+		return exitFound
+	}
+	return exitUsage
+}
 
 // exitCode returns the exit code for err.
 func exitCode(err error) int {

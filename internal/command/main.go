@@ -38,7 +38,7 @@ func Main() int {
 
 	used, err := cmd.ExecuteContextC(ctx)
 	if err != nil && !*started {
-		err = &exitError{code: exitUsage, err: err}
+		err = &exitError{code: usageCode(used), err: &usageMistake{err}}
 	}
 	report(os.Stderr, used, err)
 	return exitCode(err)
@@ -51,7 +51,7 @@ func report(w io.Writer, used *cobra.Command, err error) {
 		return
 	}
 	fmt.Fprintf(w, "%s: %v\n", used.Root().DisplayName(), err)
-	if exitCode(err) == exitUsage {
+	if mistake := (*usageMistake)(nil); exitCode(err) == exitUsage || errors.As(err, &mistake) {
 		fmt.Fprintf(w, "Run '%s --help' for usage.\n", used.CommandPath())
 	}
 }

@@ -24,7 +24,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/run"
 )
 
-// The exit codes of "ctrlkit plan" and "ctrlkit diff", as terraform has them, and one more.
+// The exit codes of "ctrlkit plan" and "ctrlkit diff", as terraform has them, and one more. Wrong usage
+// is an error like any other, so that scripts can tell it from changes.
 const (
 	exitChanges    = 2
 	exitIncomplete = 3
@@ -59,7 +60,8 @@ happened for --quiet. What the operator does later, on a timer, is not in it.
 Other controllers are played: Pods become ready, Jobs complete. Webhooks, quotas and admission policies are not asked;
 the plan names those that the cluster has. What could not be read makes a plan incomplete, and is named.
 
-Exit codes: 0 nothing would change, 2 something would, 3 the plan is incomplete, 1 an error, or --policy is broken.`
+Exit codes: 0 nothing would change, 2 something would, 3 the plan is incomplete, 1 an error, wrong usage,
+or --policy is broken.`
 
 func newPlanCommand() *cobra.Command {
 	flags := new(planFlags)
@@ -78,8 +80,9 @@ this operator would do at its start: run it with a new version before an upgrade
   ctrlkit plan ./cmd --from cluster.yaml -f a.yaml    no cluster is read
   ctrlkit plan ./cmd -f a.yaml -o markdown            for a pull request
   ctrlkit plan ./cmd -f a.yaml --policy no-restart --policy no-delete=PersistentVolumeClaim`,
-		Args: packageArgument,
-		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[:1], args[1:]) },
+		Annotations: map[string]string{ownCodes: "true"},
+		Args:        packageArgument,
+		RunE:        func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args[:1], args[1:]) },
 	}
 	flags.declare(cmd)
 	return cmd
@@ -96,6 +99,7 @@ every start does, and then starts the new one: what is left is what the upgrade 
 		Example: `  ctrlkit diff ./old/cmd ./cmd                              on a copy of the cluster of KUBECONFIG
   ctrlkit diff ./old/cmd ./cmd --from config/crd/bases -f config/samples   in CI, without a cluster
   ctrlkit diff bin/manager-v1 bin/manager-v2 --policy no-restart`,
+		Annotations: map[string]string{ownCodes: "true"},
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := len(args); n < 2 || cmd.ArgsLenAtDash() >= 0 && cmd.ArgsLenAtDash() != 2 || cmd.ArgsLenAtDash() < 0 && n != 2 {
 				return errors.New("expected two operators, OLD and NEW; put the arguments of the operators after --")

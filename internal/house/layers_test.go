@@ -122,6 +122,7 @@ var layers = map[string]int{
 	"internal/difference":            1,
 	"internal/plan":                  8,
 	"internal/program":               9,
+	"internal/plan/plantest":         9,
 	"internal/scaffold":              0,
 	"internal/scaffold/published":    0,
 	"internal/command":               10,

@@ -6,10 +6,12 @@ package plan
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -85,20 +87,28 @@ func (f *File) Read(_ context.Context, resource schema.GroupVersionResource) ([]
 	return contents, nil
 }
 
-// Dependents returns what is owned.
+// Dependents returns what is owned, or in a namespace.
 func (f *File) Dependents(_ context.Context, owners []types.UID) ([]schema.GroupVersionResource, []types.UID, error) {
 	wanted := map[types.UID]bool{}
 	for _, uid := range owners {
 		wanted[uid] = true
 	}
+	inside := map[string]bool{} // the names of wanted namespaces
+	for _, namespace := range f.objects[schema.GroupKind{Kind: "Namespace"}] {
+		if wanted[namespace.GetUID()] {
+			inside[namespace.GetName()] = true
+		}
+	}
 	resources, uids := map[schema.GroupVersionResource]bool{}, []types.UID{}
 	for _, list := range f.objects {
+		gvr, _, err := f.kinds.ResourceFor(list[0].GroupVersionKind())
+		if err != nil {
+			continue // NewFile has refused it
+		}
 		for _, obj := range list {
-			for _, o := range obj.GetOwnerReferences() {
-				if gvr, _, err := f.kinds.ResourceFor(obj.GroupVersionKind()); err == nil && wanted[o.UID] {
-					resources[gvr] = true
-					uids = append(uids, obj.GetUID())
-				}
+			if inside[obj.GetNamespace()] || slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return wanted[o.UID] }) {
+				resources[gvr] = true
+				uids = append(uids, obj.GetUID())
 			}
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/internal/plan"
+	"github.com/ctrlkit/ctrlkit/internal/plan/plantest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/sim/memory"
@@ -97,9 +97,7 @@ func (w *world) create(obj client.Object) {
 // run runs the operator on the cluster itself.
 func (w *world) run(arguments ...string) (stop func()) {
 	w.t.Helper()
-	p, err := run.StartProcess(supervisor(w.t), program(w.t, arguments...).Argv, []string{"KUBECONFIG=" + w.cluster.Kubeconfig()}, nil, nil)
-	w.must(err)
-	return p.Stop
+	return plantest.Start(w.t, w.cluster.Kubeconfig(), arguments...)
 }
 
 func (w *world) eventually(what string, done func() bool) {
@@ -111,21 +109,6 @@ func (w *world) eventually(what string, done func() bool) {
 	}
 }
 
-func executable(t *testing.T) string {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return self
-}
-
-func supervisor(t *testing.T) []string { return []string{executable(t), superviseArgument} }
-
-func program(t *testing.T, arguments ...string) plan.Program {
-	return plan.Program{Argv: append([]string{executable(t), operatorArgument}, arguments...)}
-}
-
 // options are those of a plan for the cluster, which records writes to it.
 func (w *world) options(arguments ...string) plan.Options {
 	w.t.Helper()
@@ -134,7 +117,7 @@ func (w *world) options(arguments ...string) plan.Options {
 	source, err := plan.NewCluster(config)
 	w.must(err)
 	return plan.Options{
-		Source: source, Operator: program(w.t, arguments...), Namespace: "default", Supervisor: supervisor(w.t),
+		Source: source, Operator: plantest.Program(w.t, arguments...), Namespace: "default", Supervisor: plantest.Supervisor(w.t),
 		Quiet: 2 * time.Second, Timeout: time.Minute, Progress: func(string) {}, Log: func(line string) { w.t.Log(line) },
 	}
 }
@@ -269,6 +252,25 @@ func TestWhatIsDeletedWithItsOwner(t *testing.T) {
 	}
 }
 
+// A namespace takes with it what is in it, also of kinds that the operator has never asked for.
+func TestWhatIsDeletedWithItsNamespace(t *testing.T) {
+	w := newWorld(t)
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "password"}})
+	w.eventually("the namespace has its ServiceAccount", func() bool {
+		return w.client.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "default"}, &corev1.ServiceAccount{}) == nil
+	})
+	o := w.options()
+	o.Delete = []plan.Object{{Resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Name: "shop"}}
+	want := []string{
+		"delete Namespace shop by user",
+		"delete Secret shop/password by garbage-collector", "delete ServiceAccount shop/default by garbage-collector",
+	}
+	if diff := cmp.Diff(want, described(w.plan(o).Changes)); diff != "" {
+		t.Errorf("deleted (-want +got):\n%s", diff)
+	}
+}
+
 func TestWhatMayNotBeReadIsNamed(t *testing.T) {
 	w := newWorld(t)
 	w.refused = "secrets"
@@ -333,12 +335,12 @@ func TestWhatIsWrittenAgainAndAgain(t *testing.T) {
 
 func TestCompareVersions(t *testing.T) {
 	w := newWorld(t)
-	p, err := plan.Compare(t.Context(), w.options(), program(t))
+	p, err := plan.Compare(t.Context(), w.options(), plantest.Program(t))
 	w.must(err)
 	if !p.Nothing() {
 		t.Errorf("the same version: %v, want nothing", p.Changes)
 	}
-	p, err = plan.Compare(t.Context(), w.options(), program(t, "adds-a-variable"))
+	p, err = plan.Compare(t.Context(), w.options(), plantest.Program(t, "adds-a-variable"))
 	w.must(err)
 	if n := plan.Count(p.Changes); n.Restart != 3 || n.Update != 3 {
 		t.Errorf("got %+v, want 3 restarts:\n%v", n, p.Changes)

@@ -16,6 +16,7 @@ import (
 
 	apply "github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 
 // userActor is the actor of the change that a plan is made for, and serverActor that of the API server's
@@ -100,7 +101,7 @@ func isHousekeeping(resource schema.GroupResource) bool {
 // forPlayers are resources that only players read for most operators.
 var forPlayers = map[string]bool{
 	"nodes": true, "persistentvolumes": true, "persistentvolumeclaims": true, "serviceaccounts": true,
-	"endpointslices.discovery.k8s.io": true, "controllerrevisions.apps": true, "replicasets.apps": true, "pods": true,
+	"endpointslices.discovery.k8s.io": true, "endpoints": true, "controllerrevisions.apps": true, "replicasets.apps": true, "pods": true,
 }
 
 func (r *recorder) hasAsked(resource string) bool {
@@ -131,7 +132,7 @@ func (r *recorder) changed(c apiserver.Change) {
 	}
 	h.recreated = h.recreated || c.Old == nil && h.first != nil
 	h.last = c.New
-	h.collected = h.collected || c.Actor == serverActor && (c.New == nil || isDeleted(c.New))
+	h.collected = h.collected || c.Actor == serverActor && !isDeleted(c.Old) && (c.New == nil || isDeleted(c.New))
 	operator := isOperator(c.Actor)
 	switch {
 	case operator:
@@ -150,7 +151,7 @@ func (r *recorder) changed(c apiserver.Change) {
 }
 
 func isDeleted(content map[string]any) bool {
-	return (&unstructured.Unstructured{Object: content}).GetDeletionTimestamp() != nil
+	return content != nil && (&unstructured.Unstructured{Object: content}).GetDeletionTimestamp() != nil
 }
 
 // isOperator reports whether a change is one of the operator: whatever came from outside this process.
@@ -195,8 +196,8 @@ func timeless(value any) any {
 	return value
 }
 
-// essential returns an object without what the API server keeps itself, and what kubectl and
-// apply.Children keep of it.
+// essential returns an object without what the API server keeps itself, and what kubectl,
+// apply.Children and players keep of it.
 func essential(content map[string]any) map[string]any {
 	if content == nil {
 		return nil
@@ -225,7 +226,7 @@ func essentialMetadata(metadata map[string]any) map[string]any {
 			kept := map[string]any{}
 			annotations, _ := value.(map[string]any)
 			for a, text := range annotations {
-				if a != lastApplied && a != apply.HashAnnotation {
+				if a != lastApplied && a != apply.HashAnnotation && a != player.HistoryAnnotation {
 					kept[a] = text
 				}
 			}

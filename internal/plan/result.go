@@ -40,6 +40,19 @@ type Plan struct {
 	Requests int `json:"requests"`
 }
 
+// MarshalJSON writes lists without changes as empty ones, which programs can iterate over.
+func (p *Plan) MarshalJSON() ([]byte, error) {
+	type plain Plan
+	out := plain(*p)
+	if out.AtStart == nil {
+		out.AtStart = []Change{}
+	}
+	if out.Changes == nil {
+		out.Changes = []Change{}
+	}
+	return json.Marshal(out)
+}
+
 // An Action is what happens to an object.
 type Action string
 
@@ -141,6 +154,9 @@ func (h *history) change() (Change, bool) {
 	}
 	if c.Action == Update || c.Action == Replace {
 		c.Fields = fieldsOf(c, h.first, h.last)
+	}
+	if c.Action == Replace { // like a new object, it has no status that can be compared
+		c.Fields = slices.DeleteFunc(c.Fields, func(f Field) bool { return f.Path == "status" || strings.HasPrefix(f.Path, "status.") })
 	}
 	if c.Action == Update {
 		c.Restart = restarts(c)

@@ -28,6 +28,8 @@ import (
 // pageSize is how many objects one request to the cluster asks for.
 const pageSize = 500
 
+var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+
 // Cluster is the cluster that a plan is made for. It is only read: with lists, and with what discovery
 // asks for. Its methods may be called concurrently.
 type Cluster struct {
@@ -51,6 +53,7 @@ type dependent struct {
 func NewCluster(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 100
+	config.WarningHandler = rest.NoWarnings{} // the operator gets them from the copy
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("reading the cluster: %w", err)
@@ -102,8 +105,8 @@ func (c *Cluster) refuse(what string, err error) {
 	}
 }
 
-// Dependents returns what is owned, of all kinds that the cluster serves. The first call lists the
-// metadata of all objects.
+// Dependents returns what is owned, of all kinds that the cluster serves, and what is in a namespace.
+// The first call lists the metadata of all objects.
 func (c *Cluster) Dependents(ctx context.Context, owners []types.UID) ([]schema.GroupVersionResource, []types.UID, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,6 +137,10 @@ func (c *Cluster) readOwners(ctx context.Context) error {
 			c.refuse(gv.String(), err)
 		}
 	}
+	inside := map[string]types.UID{} // by namespace
+	for _, namespace := range c.copied[namespaces.GroupResource()] {
+		inside[namespace.GetName()] = namespace.GetUID()
+	}
 	resources := discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists)
 	for _, list := range resources {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
@@ -142,7 +149,7 @@ func (c *Cluster) readOwners(ctx context.Context) error {
 		}
 		for _, r := range list.APIResources {
 			resource := gv.WithResource(r.Name)
-			if err := c.readOwnersOf(ctx, resource); err != nil {
+			if err := c.readOwnersOf(ctx, resource, inside); err != nil {
 				c.refuse(resource.GroupResource().String(), err)
 			}
 		}
@@ -150,7 +157,7 @@ func (c *Cluster) readOwners(ctx context.Context) error {
 	return nil
 }
 
-func (c *Cluster) readOwnersOf(ctx context.Context, resource schema.GroupVersionResource) error {
+func (c *Cluster) readOwnersOf(ctx context.Context, resource schema.GroupVersionResource, inside map[string]types.UID) error {
 	return pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		c.lists++
 		return c.metadata.Resource(resource).List(ctx, o)
@@ -158,6 +165,9 @@ func (c *Cluster) readOwnersOf(ctx context.Context, resource schema.GroupVersion
 		obj := item.(*metav1.PartialObjectMetadata) //nolint:errcheck // of the metadata client
 		for _, o := range obj.OwnerReferences {
 			c.owned[o.UID] = append(c.owned[o.UID], dependent{resource, obj.UID})
+		}
+		if namespace, known := inside[obj.Namespace]; known {
+			c.owned[namespace] = append(c.owned[namespace], dependent{resource, obj.UID})
 		}
 		return nil
 	})

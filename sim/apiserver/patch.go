@@ -139,7 +139,7 @@ func (g *registry) apply(w *writeContext) *Response {
 		}
 		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name)).response()
 	}
-	merged, failure := w.trackApply(g, old, applied, manager, r.Query.Get("force") == "true")
+	merged, failure := w.trackApply(g, old, applied, manager, r.isSet("force"))
 	if failure != nil {
 		return failure.response()
 	}

@@ -64,7 +64,7 @@ func (s *Server) Watch(r *Request) (*Watch, *Response) {
 	if failure != nil {
 		return nil, failure.response()
 	}
-	w := &Watch{server: s, kind: k, selection: sel, bookmarks: r.Query.Get("allowWatchBookmarks") == "true"}
+	w := &Watch{server: s, kind: k, selection: sel, bookmarks: r.isSet("allowWatchBookmarks")}
 	if seconds, err := strconv.ParseInt(r.Query.Get("timeoutSeconds"), 10, 32); err == nil {
 		w.timeout = time.Duration(seconds) * time.Second
 	}
@@ -84,13 +84,13 @@ const initialEventsEnd = metav1.InitialEventsAnnotationKey
 
 func (s *Server) startWatch(w *Watch, r *Request) *failure {
 	text := r.Query.Get("resourceVersion")
-	if r.Query.Get("sendInitialEvents") == "true" {
+	if r.isSet("sendInitialEvents") {
 		w.addAll()
 		w.add(w.bookmark(s.store.revision, true))
 		return nil
 	}
 	if text == "" || text == "0" {
-		if r.Query.Get("sendInitialEvents") != "false" {
+		if !r.Query.Has("sendInitialEvents") {
 			w.addAll()
 		}
 		return nil

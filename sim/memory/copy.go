@@ -35,8 +35,8 @@ type Source interface {
 	Read(ctx context.Context, resource schema.GroupVersionResource) ([]map[string]any, error)
 
 	// Dependents returns the resources which have objects with an owner reference to one of these
-	// UIDs, and the UIDs of these objects. It is called before an object is deleted, because the
-	// garbage collector deletes its dependents, of whatever kind.
+	// UIDs, or are in a namespace with one of them, and the UIDs of these objects. It is called before
+	// objects are deleted, because their dependents, of whatever kind, are deleted with them.
 	Dependents(ctx context.Context, owners []types.UID) ([]schema.GroupVersionResource, []types.UID, error)
 }
 
@@ -59,7 +59,7 @@ var companions = map[schema.GroupResource][]schema.GroupVersionResource{
 	{Group: "batch", Resource: "jobs"}:        {pods},
 	{Resource: "pods"}:                        {nodes, claims},
 	{Resource: "persistentvolumeclaims"}:      {{Version: "v1", Resource: "persistentvolumes"}},
-	{Resource: "services"}:                    {{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}},
+	{Resource: "services"}:                    {{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}, {Version: "v1", Resource: "endpoints"}},
 }
 
 var (
@@ -197,11 +197,14 @@ func (c *Cluster) haveNamespace(name string) error {
 	})
 }
 
-// readDependents copies what the garbage collector deletes with an object, of whatever kind.
-func (c *Cluster) readDependents(uid types.UID) error {
+// readDependents copies what is deleted with objects, of whatever kind.
+func (c *Cluster) readDependents(owners []types.UID) error {
 	c.copied.mu.Lock()
 	defer c.copied.mu.Unlock()
-	seen, owners := map[types.UID]bool{uid: true}, []types.UID{uid}
+	seen := map[types.UID]bool{}
+	for _, uid := range owners {
+		seen[uid] = true
+	}
 	for len(owners) > 0 {
 		resources, uids, err := c.copied.source.Dependents(c.stopping, owners)
 		if err != nil {
@@ -264,12 +267,7 @@ func (c *Cluster) prepareDeletion(request *apiserver.Request) error {
 			uids = append(uids, (&unstructured.Unstructured{Object: o.Content}).GetUID())
 		}
 	}
-	for _, uid := range uids {
-		if err := c.readDependents(uid); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.readDependents(uids)
 }
 
 // refuse answers a request with an error of the source.

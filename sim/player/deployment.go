@@ -58,7 +58,7 @@ func (r *rollout) find() {
 	for _, set := range r.sets {
 		switch {
 		case set.DeletionTimestamp != nil:
-		case set.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == templateHash(&r.d.Spec.Template):
+		case r.now == nil && isOfTemplate(set.Labels[appsv1.DefaultDeploymentUniqueLabelKey], &set.Spec.Template, &r.d.Spec.Template):
 			r.now = set
 		default:
 			r.old = append(r.old, set)
@@ -220,11 +220,8 @@ func (r *rollout) keepHistory() error {
 	}
 	delete(r.now.Annotations, HistoryAnnotation)
 	errs = append(errs, r.stage.Update(r.now))
+	// It is written with the status, which makes no new generation.
 	metav1.SetMetaDataAnnotation(&r.d.ObjectMeta, revisionAnnotation, r.now.Annotations[revisionAnnotation])
-	errs = append(errs, r.stage.Update(r.d))
-	if d, ok := Get[*appsv1.Deployment](r.stage, r.d.Namespace, r.d.Name); ok && d.UID == r.d.UID {
-		r.d = d // the annotation is another generation
-	}
 	return errors.Join(errs...)
 }
 

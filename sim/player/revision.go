@@ -14,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -28,6 +29,17 @@ func templateHash(template *corev1.PodTemplateSpec) string {
 		panic(err) // a template that was decoded can be encoded
 	}
 	return rand.SafeEncodeString(strconv.FormatUint(uint64(hashOf(string(data))), 10))
+}
+
+// isOfTemplate reports whether what has a hash and a template was made for a template. The controllers
+// of a cluster that was copied compute other hashes, so equal templates count, too.
+func isOfTemplate(hash string, made, template *corev1.PodTemplateSpec) bool {
+	if hash == templateHash(template) {
+		return true
+	}
+	made = made.DeepCopy()
+	delete(made.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	return apiequality.Semantic.DeepEqual(made, template)
 }
 
 // revisionData is what a ControllerRevision keeps of a StatefulSet or DaemonSet.
@@ -46,7 +58,11 @@ func ensureRevision(s *Stage, owner client.Object, template *corev1.PodTemplateS
 	next := int64(1)
 	for _, r := range all {
 		next = max(next, r.Revision+1)
-		if r.Labels[appsv1.ControllerRevisionHashLabelKey] == hash {
+		made, err := templateOf(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		if now == nil && isOfTemplate(r.Labels[appsv1.ControllerRevisionHashLabelKey], made, template) {
 			now = r
 		} else {
 			others = append(others, r)

@@ -48,8 +48,9 @@ func playService(s *Stage, service *corev1.Service) error {
 		}
 		errs = append(errs, playSlice(s, service, pods), playEndpoints(s, service, pods))
 	}
-	service.Status.LoadBalancer = corev1.LoadBalancerStatus{}
-	if service.Spec.Type == corev1.ServiceTypeLoadBalancer {
+	if service.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		service.Status.LoadBalancer = corev1.LoadBalancerStatus{}
+	} else if len(service.Status.LoadBalancer.Ingress) == 0 {
 		service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: addressOf(service), IPMode: ptr.To(corev1.LoadBalancerIPModeVIP)}}
 	}
 	return errors.Join(append(errs, s.UpdateStatus(service))...)
@@ -94,6 +95,10 @@ func playSlice(s *Stage, service *corev1.Service, pods []*corev1.Pod) error {
 	return s.Update(slice)
 }
 
+// endpointsManagedBy is the label of the Endpoints that the controller of Kubernetes keeps, which have no
+// owner reference.
+const endpointsManagedBy = "endpoints.kubernetes.io/managed-by"
+
 // playEndpoints keeps the Endpoints of a Service. Unlike the real ones they have an owner reference,
 // by which the garbage collector removes them.
 func playEndpoints(s *Stage, service *corev1.Service, pods []*corev1.Pod) error {
@@ -101,6 +106,7 @@ func playEndpoints(s *Stage, service *corev1.Service, pods []*corev1.Pod) error 
 	switch {
 	case !ok:
 		endpoints = &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: service.Name, Labels: service.Labels}}
+	case endpoints.Labels[endpointsManagedBy] == "endpoint-controller": // of a cluster that was copied
 	case !metav1.IsControlledBy(endpoints, service):
 		return nil // another one's, or of a Service of this name that is gone
 	}
@@ -157,6 +163,9 @@ func portOf(p corev1.ServicePort, pods []*corev1.Pod) int32 {
 // Ingress returns the player of Ingresses, which get an address.
 func Ingress() Player {
 	return New(unlessDeleted(func(s *Stage, ingress *networkingv1.Ingress) error {
+		if len(ingress.Status.LoadBalancer.Ingress) > 0 {
+			return nil // it keeps the address that the controller of a copied cluster has given it
+		}
 		ingress.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: addressOf(ingress)}}
 		return s.UpdateStatus(ingress)
 	}))
