@@ -29,6 +29,7 @@ type settings struct {
 	until   []oracle.Name
 	without oracleSet
 	skipped map[fault.Kind]string
+	from    string // a recording
 	rules   judge.Rules
 }
 
@@ -161,6 +162,7 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 	if role != "" && role != strconv.Itoa(simulation) {
 		return nil // another simulation of this test is meant
 	}
+	readRecording(t, &workload, s)
 	crds := readCRDs(t, &workload)
 	workload.rules = s.rules
 	if role != "" {
@@ -184,12 +186,12 @@ func readCRDs(t *testing.T, w *Workload) []*apiextensionsv1.CustomResourceDefini
 	if w.Operator == nil || w.Script == nil {
 		t.Fatal("sim: a Workload needs an Operator and a Script")
 	}
-	if len(w.CRDs) == 0 {
-		return nil
-	}
 	crds, err := definitions.Read(w.CRDs...)
 	if err != nil {
 		t.Fatalf("sim: reading Workload.CRDs: %v", err)
+	}
+	if crds, err = withRecorded(crds, w.recorded); err != nil {
+		t.Fatalf("sim: %v", err)
 	}
 	return crds
 }

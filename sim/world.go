@@ -54,6 +54,7 @@ func (w *World) play() {
 	w.must("prepare", w.run.prepare)
 	w.run.workload.Script(w)
 	w.Settle() // a script need not end with it
+	w.must("look at what was recorded", func() error { w.run.judgeRecorded(); return nil })
 	// Other runs are compared up to here. What comes after is the same in all of them.
 	w.must("note the end", func() error { w.run.ended = len(w.run.checkpoints) - 1; return nil })
 	w.proveIdle()
