@@ -16,6 +16,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -197,7 +198,7 @@ func (r *Recording) add(text []byte, first bool) error {
 	return nil
 }
 
-// Definitions returns the recorded definitions.
+// Definitions returns the recorded definitions, as a user would create them.
 func (r *Recording) Definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var list []*apiextensionsv1.CustomResourceDefinition
 	for _, obj := range r.Objects {
@@ -208,6 +209,8 @@ func (r *Recording) Definitions() ([]*apiextensionsv1.CustomResourceDefinition, 
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, d); err != nil {
 			return nil, fmt.Errorf("reading the recorded definition %s: %w", obj.GetName(), err)
 		}
+		d.ObjectMeta = metav1.ObjectMeta{Name: d.Name, Labels: d.Labels, Annotations: d.Annotations}
+		d.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 		list = append(list, d)
 	}
 	return list, nil
