@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/testscript"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/definitions"
 	"github.com/ctrlkit/ctrlkit/internal/recording"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
@@ -36,6 +38,14 @@ const (
 
 // recordingVariable has the path of the recording, for copies of the test that run plans.
 const recordingVariable = "CTRLKIT_TEST_RECORDING"
+
+// The stories of record and replay. The program "vaults" is an operator, which has one mistake with the
+// argument "wrong".
+func TestReplay(t *testing.T) {
+	runScripts(t, "record", testscript.Params{Condition: func(name string) (bool, error) {
+		return name == "isolated" && run.CanIsolate() == nil, nil
+	}})
+}
 
 // A failure on a control plane is recorded, and is a test: it fails with the operator that has failed, and
 // passes with the mended one. No value of a Secret is in the file.

@@ -89,14 +89,16 @@ func (f *replayFlags) replay(cmd *cobra.Command, file, operator string, argument
 	if err != nil {
 		return err
 	}
-	if o.Source, err = f.recordedSource(file, recorded); err != nil {
+	source, err := f.recordedSource(file, recorded)
+	if err != nil {
 		return err
 	}
+	o.Source = source
 	if o.Operator, err = f.program(cmd, operator, arguments, o.Progress); err != nil {
 		return asExit(err, false)
 	}
 	result := &replayed{Objects: []ending{}}
-	o.Ended = func(objects []apiserver.Object) { result.compare(recorded, objects) }
+	o.Ended = func(objects []apiserver.Object) { result.compare(recorded, source, objects) }
 	result.Plan, err = plan.For(cmd.Context(), *o)
 	if isTerminal(cmd.ErrOrStderr()) {
 		fmt.Fprint(cmd.ErrOrStderr(), "\r\x1b[K")
@@ -121,7 +123,7 @@ func (f *replayFlags) replay(cmd *cobra.Command, file, operator string, argument
 }
 
 // recordedSource returns the cluster that was recorded.
-func (f *replayFlags) recordedSource(file string, r *recording.Recording) (plan.Source, error) {
+func (f *replayFlags) recordedSource(file string, r *recording.Recording) (*plan.File, error) {
 	manifests, err := readManifests(f.crds)
 	if err != nil {
 		return nil, err
@@ -143,18 +145,13 @@ func (f *replayFlags) recordedSource(file string, r *recording.Recording) (plan.
 }
 
 // compare says how the subjects end.
-func (r *replayed) compare(recorded *recording.Recording, objects []apiserver.Object) {
+func (r *replayed) compare(recorded *recording.Recording, source *plan.File, objects []apiserver.Object) {
 	for _, s := range recorded.Unwell() {
 		was := recorded.Find(s)
-		e := ending{Subject: s, Recorded: recording.StateOf(was).String(), Unseen: true}
+		e := ending{Subject: s, Recorded: recording.StateOf(was).String(), Unseen: !source.HasRead(was.GroupVersionKind().GroupKind())}
 		var is *unstructured.Unstructured
 		for _, o := range objects {
-			obj := &unstructured.Unstructured{Object: o.Content}
-			if obj.GroupVersionKind().GroupKind() != was.GroupVersionKind().GroupKind() {
-				continue
-			}
-			e.Unseen = false // objects of a kind are read together
-			if obj.GetUID() == was.GetUID() {
+			if obj := (&unstructured.Unstructured{Object: o.Content}); obj.GetUID() == was.GetUID() {
 				is = obj
 			}
 		}
