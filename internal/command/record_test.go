@@ -6,12 +6,14 @@ package command
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +26,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/internal/definitions"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/internal/recording"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/run"
@@ -201,5 +204,49 @@ func eventually(t *testing.T, what string, done func(context.Context) bool) {
 		if time.Now().After(end) {
 			t.Fatalf("not within a minute: %s", what)
 		}
+	}
+}
+
+// What the operator says of its last reconciles is in the file, and if it does not answer, that is said.
+func TestRecordAsksTheOperator(t *testing.T) {
+	d := newDemo(t)
+	file := filepath.Join(t.TempDir(), "x.yaml")
+	_, said, err := execute(t, "", "record", "-o", file, "rwexternal/waits", "--kubeconfig", d.kubeconfig, "--endpoint", listen(t, operator(t)))
+	must(t, err)
+	r, err := recording.Read(file)
+	must(t, err)
+	if len(r.Reports) != 1 || !strings.Contains(said, "1 report of the operator") {
+		t.Fatalf("%d reports:\n%s", len(r.Reports), said)
+	}
+	var report explanation.Report
+	text, err := json.Marshal(r.Reports[0])
+	must(t, err)
+	must(t, json.Unmarshal(text, &report))
+	if len(report.Controllers) != 1 || len(report.Controllers[0].Runs) != 1 || report.Controllers[0].Steps[0].Waits[0].For != "Secret default/missing" {
+		t.Errorf("the report is %s", text)
+	}
+	_, said, err = execute(t, "", "record", "-o", file, "rwexternal/waits", "--kubeconfig", d.kubeconfig, "--endpoint", noEndpoint)
+	must(t, err)
+	if !strings.Contains(said, "The operator's last reconciles are not in it: the operator was not asked") {
+		t.Errorf("it says:\n%s", said)
+	}
+}
+
+// Of all objects of a kind, those that are not ready are what the recording is about.
+func TestRecordKinds(t *testing.T) {
+	d := newDemo(t)
+	text, _, err := execute(t, "", "record", "-o", "-", "--kinds", "rwexternal", "--kubeconfig", d.kubeconfig, "--endpoint", noEndpoint)
+	must(t, err)
+	file := filepath.Join(t.TempDir(), "x.yaml")
+	must(t, os.WriteFile(file, []byte(text), 0o600))
+	r, err := recording.Read(file)
+	must(t, err)
+	var objects []string
+	for _, obj := range r.Objects {
+		objects = append(objects, recording.SubjectOf(obj).String())
+	}
+	want := []string{"RWExternal default/waits", "Namespace default", "RWExternal default/divide", "CustomResourceDefinition rwexternals.demo.ctrlkit.dev"}
+	if diff := cmp.Diff(want, objects); diff != "" || len(r.Subjects) != 1 || r.Subjects[0].Name != "waits" {
+		t.Errorf("subjects %v, objects -want +got:\n%s", r.Subjects, diff)
 	}
 }
