@@ -47,9 +47,6 @@ func readRecording(t *testing.T, w *Workload, s *settings) {
 	}
 	r.At(beginning)
 	w.recorded = r
-	if w.Script == nil {
-		w.Script = func(w *World) { w.Settle() }
-	}
 }
 
 // withRecorded returns definitions of a workload, and those of its recording that it does not have.

@@ -183,8 +183,8 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 // readCRDs reads the definitions of a workload, which must be complete.
 func readCRDs(t *testing.T, w *Workload) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	if w.Operator == nil || w.Script == nil {
-		t.Fatal("sim: a Workload needs an Operator and a Script")
+	if w.Operator == nil || w.Script == nil && w.recorded == nil {
+		t.Fatal("sim: a Workload needs an Operator and a Script, which it may lack only with the option From")
 	}
 	crds, err := definitions.Read(w.CRDs...)
 	if err != nil {
