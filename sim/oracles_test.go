@@ -220,6 +220,7 @@ var oracleCases = map[oracle.Name]oracleCase{
 		},
 		want: "the operator ended by itself, without a fault: no more",
 	},
+	oracle.Mended: {twins: recordedTwins, want: "ConfigMap shop/app ends as it was recorded: being deleted"},
 	oracle.ScriptRuns: {
 		twins: func(wrong bool) Workload {
 			w := deploymentWorkload(func(context.Context, *operation) error { return nil })

@@ -29,9 +29,9 @@ type reference struct {
 
 // endsExploration are the oracles that must hold in a run without faults: without a script that
 // can be carried out, or an operator that works until it is idle, there is nothing to compare
-// with.
+// with, and a recorded failure that comes again needs no fault.
 var endsExploration = []oracle.Name{
-	oracle.ScriptRuns, oracle.OperatorRuns, oracle.BecomesIdle, oracle.BoundedRequests, oracle.NoPanic, oracle.NoGoroutineLeft,
+	oracle.ScriptRuns, oracle.OperatorRuns, oracle.BecomesIdle, oracle.BoundedRequests, oracle.NoPanic, oracle.NoGoroutineLeft, oracle.Mended,
 }
 
 // news returns the violations of a run that the run without faults has not shown already, each

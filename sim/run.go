@@ -200,8 +200,11 @@ func (r *run) do(key string, do func() error) error {
 	})
 }
 
-// prepare creates the objects of the workload and starts the operator.
+// prepare restores what was recorded, creates the objects of the workload and starts the operator.
 func (r *run) prepare() error {
+	if err := r.importRecorded(); err != nil {
+		return err
+	}
 	for _, obj := range r.workload.Objects {
 		if err := r.createObject(obj); err != nil {
 			return fmt.Errorf("creating %s of Workload.Objects: %w", r.describeObject(obj), err)

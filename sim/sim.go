@@ -30,6 +30,7 @@ type settings struct {
 	until   []oracle.Name
 	without oracleSet
 	skipped map[fault.Kind]string
+	from    string // a recording
 	rules   judge.Rules
 }
 
@@ -170,6 +171,7 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 	if role != "" && role != strconv.Itoa(simulation) {
 		return nil // another simulation of this test is meant
 	}
+	readRecording(t, &workload, s)
 	workload.rules = s.rules
 	if role != "" {
 		work(t, &workload, s)
@@ -198,15 +200,15 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 // readCRDs reads the definitions of a workload, which must be complete.
 func readCRDs(t *testing.T, w *Workload) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	if w.Operator == nil || w.Script == nil {
-		t.Fatal("sim: a Workload needs an Operator and a Script")
-	}
-	if len(w.CRDs) == 0 {
-		return nil
+	if w.Operator == nil || w.Script == nil && w.recorded == nil {
+		t.Fatal("sim: a Workload needs an Operator and a Script, which it may lack only with the option From")
 	}
 	crds, err := definitions.Read(w.CRDs...)
 	if err != nil {
 		t.Fatalf("sim: reading Workload.CRDs: %v", err)
+	}
+	if crds, err = withRecorded(crds, w.recorded); err != nil {
+		t.Fatalf("sim: %v", err)
 	}
 	return crds
 }

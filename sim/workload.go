@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/internal/recording"
 	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
@@ -53,7 +54,8 @@ type Workload struct {
 	// each crash, so it must not keep anything in package variables.
 	Operator func(ctx context.Context, p *Process) error
 
-	// Script is what users do. It runs beside the operator, and the run ends after it.
+	// Script is what users do. It runs beside the operator, and the run ends after it. With the option
+	// [From] it may be nil.
 	Script func(w *World)
 
 	// Players play the controllers that do not run: package [player] has those of Deployments, Jobs,
@@ -77,7 +79,8 @@ type Workload struct {
 	// runs without faults.
 	Normalize func(obj *Object) bool
 
-	rules judge.Rules // what the options of [Run] declare
+	rules    judge.Rules          // what the options of [Run] declare
+	recorded *recording.Recording // of the option From; nil without it
 }
 
 // An Object is one of a world, as it is compared with that of another world.

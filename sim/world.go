@@ -52,8 +52,11 @@ func (w *World) play() {
 		w.run.abort()
 	}()
 	w.must("prepare", w.run.prepare)
-	w.run.workload.Script(w)
+	if script := w.run.workload.Script; script != nil { // with a recording it may be
+		script(w)
+	}
 	w.Settle() // a script need not end with it
+	w.must("look at what was recorded", func() error { w.run.judgeRecorded(); return nil })
 	// Other runs are compared up to here. What comes after is the same in all of them.
 	w.must("note the end", func() error { w.run.ended = len(w.run.checkpoints) - 1; return nil })
 	w.proveIdle()

@@ -121,13 +121,19 @@ func (f *planFlags) declare(cmd *cobra.Command) {
 	set.StringArrayVar(&f.deletes, "delete", nil, "`KIND/NAME` of an object to delete, repeatable")
 	set.StringVarP(&f.namespace, "namespace", "n", "default", "`NAMESPACE` of objects that have none")
 	set.StringArrayVar(&f.policy, "policy", nil, "fail if the `RULE` is broken: no-restart, no-delete, or no-delete=KIND,KIND; repeatable")
+	f.declareRun(cmd)
+	f.output = outputFlag(cmd, "text", "markdown", "json")
+}
+
+// declareRun declares the flags that are about how the operator runs.
+func (f *planFlags) declareRun(cmd *cobra.Command) {
+	set := cmd.Flags()
 	set.StringArrayVar(&f.env, "env", nil, "`NAME=VALUE` for the operator's environment, repeatable")
 	set.BoolVar(&f.outside, "outside", false, "let the operator reach what is outside the cluster: what it does there is not undone")
 	set.BoolVar(&f.all, "all", false, "also show what other controllers would do, each object of a group, and each field of a status")
 	set.BoolVar(&f.logs, "logs", false, "show the operator's log")
 	set.DurationVar(&f.quiet, "quiet", 5*time.Second, "the operator is idle when nothing new has happened for this `DURATION`")
 	set.DurationVar(&f.timeout, "timeout", 2*time.Minute, "what is not idle after this `DURATION` is incomplete")
-	f.output = outputFlag(cmd, "text", "markdown", "json")
 }
 
 func (f *planFlags) run(cmd *cobra.Command, operators, arguments []string) error {
@@ -186,12 +192,24 @@ func (f *planFlags) print(cmd *cobra.Command, result *plan.Plan) error {
 
 // options returns what the flags say.
 func (f *planFlags) options(cmd *cobra.Command) (*plan.Options, error) {
+	if _, err := (&plan.Plan{}).Check(f.policy); err != nil {
+		return nil, err
+	}
+	o, err := f.base(cmd)
+	if err != nil {
+		return nil, err
+	}
+	if o.Change, err = readManifests(f.files); err != nil {
+		return nil, err
+	}
+	return o, f.source(o)
+}
+
+// base returns what the flags say of how the operator runs.
+func (f *planFlags) base(cmd *cobra.Command) (*plan.Options, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
-	}
-	if _, err := (&plan.Plan{}).Check(f.policy); err != nil {
-		return nil, err
 	}
 	o := &plan.Options{
 		Namespace: f.namespace, Supervisor: []string{self, superviseName}, Quiet: f.quiet, Timeout: f.timeout, Outside: f.outside,
@@ -200,10 +218,7 @@ func (f *planFlags) options(cmd *cobra.Command) (*plan.Options, error) {
 	if f.logs {
 		o.Log = func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), line) }
 	}
-	if o.Change, err = readManifests(f.files); err != nil {
-		return nil, err
-	}
-	return o, f.source(o)
+	return o, nil
 }
 
 // source sets the cluster that is copied, and what is deleted there.

@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 		"ctrlkit":                  main,
 		"kubectl-ctrlkit":          main,
 		"kubectl_complete-ctrlkit": main,
+		"vaults":                   runVaults,
 	})
 }
 

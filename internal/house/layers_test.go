@@ -40,6 +40,7 @@ var layers = map[string]int{
 	"crd":                      0,
 	"internal/definitions":     0,
 	"internal/rings":           0,
+	"internal/recording":       0,
 	"internal/testkind":        0,
 	"internal/house":           0,
 	"internal/suite":           3,

@@ -26,13 +26,14 @@ type File struct {
 	objects map[schema.GroupKind][]*unstructured.Unstructured
 	kinds   *apiserver.Server // knows which resource is of which kind
 
-	mu     sync.Mutex // guards copied
+	mu     sync.Mutex // guards what follows
 	copied int
+	read   map[schema.GroupKind]bool
 }
 
 // NewFile returns the cluster that manifests describe.
 func NewFile(manifests []run.Manifest) (*File, error) {
-	f := &File{objects: map[schema.GroupKind][]*unstructured.Unstructured{}, kinds: apiserver.New(apiserver.Options{})}
+	f := &File{objects: map[schema.GroupKind][]*unstructured.Unstructured{}, read: map[schema.GroupKind]bool{}, kinds: apiserver.New(apiserver.Options{})}
 	for i, m := range manifests {
 		obj := m.Object.DeepCopy()
 		if obj.GetName() == "" {
@@ -71,20 +72,28 @@ func NewFile(manifests []run.Manifest) (*File, error) {
 
 // Read returns the objects of a resource.
 func (f *File) Read(_ context.Context, resource schema.GroupVersionResource) ([]map[string]any, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var contents []map[string]any
-	for _, list := range f.objects {
+	for gk, list := range f.objects {
 		gvr, _, err := f.kinds.ResourceFor(list[0].GroupVersionKind())
 		if err != nil || gvr.GroupResource() != resource.GroupResource() {
 			continue
 		}
+		f.read[gk] = true
 		for _, obj := range list {
 			contents = append(contents, obj.DeepCopy().Object)
 		}
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.copied += len(contents)
 	return contents, nil
+}
+
+// HasRead reports whether the objects of a kind were read.
+func (f *File) HasRead(gk schema.GroupKind) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.read[gk]
 }
 
 // Dependents returns what is owned, or in a namespace.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/memory"
 )
 
@@ -53,6 +54,9 @@ type Options struct {
 	Outside    bool          // let the operator reach what is outside the cluster
 	Progress   func(string)
 	Log        func(string) // lines of the operator; may be nil
+
+	// Ended is called with the objects that the operator has seen, as they are at the end. It may be nil.
+	Ended func([]apiserver.Object)
 }
 
 // Object names an object in the cluster.
@@ -101,6 +105,9 @@ func For(ctx context.Context, o Options) (_ *Plan, err error) {
 			return nil, err
 		}
 		result.Changes = p.phase()
+	}
+	if o.Ended != nil {
+		o.Ended(p.cluster.Objects())
 	}
 	stop()
 	p.finish(ctx, result)

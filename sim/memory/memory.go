@@ -69,7 +69,7 @@ type Cluster struct {
 	changes func(apiserver.Change) // of Options.Changed; nil if there is none
 	asked   func(*apiserver.Request)
 	wrap    func(http.Handler) http.Handler // of Options.Wrap; nil if there is none
-	copied  *original // nil unless the cluster is a copy
+	copied  *original                       // nil unless the cluster is a copy
 
 	mu  sync.Mutex // guards err
 	err error

@@ -45,6 +45,7 @@ const (
 	NoSecret           Name = "no-secret"           // no secret of the workload appears in logs, Events and statuses
 	OperatorRuns       Name = "operator-runs"       // the operator does not end by itself
 	Allowed            Name = "allowed"             // the operator asks the API server only for what its RBAC rules allow
+	Mended             Name = "mended"              // no object that was recorded as stuck ends as it was recorded
 	ScriptRuns         Name = "script-runs"         // the script can be carried out
 )
 

@@ -76,7 +76,7 @@ type registered struct {
 	oracle any
 }
 
-// oracles returns all oracles that watch runs, with empty memories. BecomesIdle, NoGoroutineLeft,
+// oracles returns all oracles that watch runs, with empty memories. BecomesIdle, Mended, NoGoroutineLeft,
 // OperatorRuns and ScriptRuns are not among them: only who drives the run can see whether they
 // hold, and calls [Judge.Report].
 func oracles() []registered {
