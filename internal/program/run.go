@@ -259,6 +259,6 @@ func (r *runner) other(kind fault.Kind, request *apiserver.Request) {
 	path := plan.PathOf(request.Resource, request.Namespace, request.Name)
 	if kind == fault.TouchBeforeWrite {
 		_, _ = r.cluster.Do(otherActor, "other", http.MethodPatch, path, "application/merge-patch+json", //nolint:errcheck // it is in the trace
-			map[string]any{"metadata": map[string]any{"annotations": map[string]any{"example.com/touched": "true"}}})
+			map[string]any{"metadata": map[string]any{"annotations": map[string]any{touched: "true"}}})
 	}
 }

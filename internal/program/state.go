@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -101,9 +102,7 @@ func (h *history) of(objects []apiserver.Object) state {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	names, generated := map[string]string{}, map[string]int{}
-	slices.SortFunc(objects, func(a, b apiserver.Object) int {
-		return cmp.Compare(thing(a.Resource.Resource, a.Namespace, a.Name), thing(b.Resource.Resource, b.Namespace, b.Name))
-	})
+	sortGenerated(objects)
 	s := state{}
 	var kept []apiserver.Object
 	for _, o := range objects {
@@ -122,18 +121,54 @@ func (h *history) of(objects []apiserver.Object) state {
 		}
 	}
 	var pairs []string
-	for from, to := range names {
+	for _, from := range slices.SortedFunc(maps.Keys(names), func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }) {
 		if from != "" {
-			pairs = append(pairs, from, to)
+			pairs = append(pairs, from, names[from])
 		}
 	}
 	replacer := strings.NewReplacer(pairs...)
 	for _, o := range kept {
 		u := &unstructured.Unstructured{Object: o.Content}
 		called := strings.TrimPrefix(replacer.Replace(string(u.GetUID())), "the UID of ")
-		s[called], _ = renamed(plan.Essential(o.Content), replacer).(map[string]any)
+		s[called], _ = renamed(untouched(plan.Essential(o.Content)), replacer).(map[string]any)
 	}
 	return s
+}
+
+// sortGenerated orders objects so that those with generated names have the same order in each run, if
+// their contents differ.
+func sortGenerated(objects []apiserver.Object) {
+	keys := map[string]string{}
+	key := func(o apiserver.Object) string {
+		what := thing(o.Resource.Resource, o.Namespace, o.Name)
+		if keys[what] != "" {
+			return keys[what]
+		}
+		keys[what] = what
+		if prefix := (&unstructured.Unstructured{Object: o.Content}).GetGenerateName(); prefix != "" {
+			data, err := json.Marshal(plan.Essential(o.Content))
+			if err != nil {
+				panic(err) // it came from JSON
+			}
+			keys[what] = thing(o.Resource.Resource, o.Namespace, prefix) + strings.ReplaceAll(string(data), o.Name, "")
+		}
+		return keys[what]
+	}
+	slices.SortFunc(objects, func(a, b apiserver.Object) int { return cmp.Compare(key(a), key(b)) })
+}
+
+// touched is the annotation that another client adds.
+const touched = "example.com/touched"
+
+// untouched returns an object without what another client has added, which an operator may keep or not.
+func untouched(content map[string]any) map[string]any {
+	metadata, _ := content["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	delete(annotations, touched)
+	if len(annotations) == 0 {
+		delete(metadata, "annotations")
+	}
+	return content
 }
 
 // renamed returns a value with other texts.
