@@ -85,9 +85,9 @@ func pageEngine(b *testing.B, c client.Client, observer journal.Observer) *step.
 	return engine
 }
 
-// BenchmarkPage reconciles widgets that change each time, with the observers of package observe: with
-// and without the page, and with the page and a viewer at 1,000 changes per second. It reports the CPU
-// of the process and its heap after a collection.
+// BenchmarkPage reconciles widgets that change each time, with the observers of package observe:
+// with and without the page, and with the page and a viewer at 1,000 changes per second. It reports
+// the CPU of the process and its heap after a collection.
 func BenchmarkPage(b *testing.B) {
 	page := []observe.Option{observe.WithPage()}
 	for _, test := range []struct {

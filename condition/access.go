@@ -29,7 +29,8 @@ var ErrNone = errors.New("no conditions")
 
 // Of returns the conditions of an object, which must be a pointer to a struct or an [Accessor]; of an
 // *unstructured.Unstructured, those in status.conditions. They may be the object's own: copy them
-// before changing them. The error is [ErrNone], with a remedy, or that of conditions that can't be read.
+// before changing them. The error is [ErrNone], with a remedy, or that of conditions that can't be
+// read.
 func Of(obj any) ([]metav1.Condition, error) {
 	switch o := obj.(type) {
 	case Accessor:

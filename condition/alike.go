@@ -14,8 +14,9 @@ var (
 	conditionsType = reflect.TypeFor[[]metav1.Condition]()
 )
 
-// isAlike reports whether t is a slice of structs that have the fields of metav1.Condition, of types
-// that convert without a loss, and no others: what a field besides them means is not known here.
+// isAlike reports whether t is a slice of structs that have the fields of metav1.Condition, of
+// types that convert without a loss, and no others: what a field besides them means is not known
+// here.
 func isAlike(t reflect.Type) bool {
 	if t.Kind() != reflect.Slice || t.Elem().Kind() != reflect.Struct || t.Elem().NumField() != conditionType.NumField() {
 		return false

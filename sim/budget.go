@@ -24,8 +24,8 @@ type budget struct {
 	time   time.Duration // in which plans are begun; zero: there is no limit
 }
 
-// budgets are those that have a name. Which plans one has depends on nothing but the operator and the
-// script: it is the same on each machine.
+// budgets are those that have a name. Which plans one has depends on nothing but the operator and
+// the script: it is the same on each machine.
 var budgets = map[string]budget{
 	"smoke": {text: "smoke", places: 1},
 	"quick": {text: "quick", places: 4},
@@ -46,8 +46,8 @@ func parseBudget(text string) (budget, error) {
 	return budget{}, fmt.Errorf("budget %q: want %s, or a time such as 90s or 10m", text, strings.Join(slices.Sorted(maps.Keys(budgets)), ", "))
 }
 
-// budgetOf returns the budget of a simulation: that of the flag or the environment if there is one, which
-// then also replaces a sample.
+// budgetOf returns the budget of a simulation: that of the flag or the environment if there is one,
+// which then also replaces a sample.
 func budgetOf(s *settings) (budget, error) {
 	if text := cmp.Or(*budgetFlag, os.Getenv(BudgetVariable)); text != "" {
 		s.sample = 0
@@ -74,8 +74,8 @@ func (b budget) of(plans []fault.Plan) []int {
 // pairsKind is the kind of plans with two faults, for budgets and for what was not run.
 const pairsKind = "pairs"
 
-// triedBy returns what is tried by a plan: its kind of fault, as plans name it, with N for each number and
-// X for each object.
+// triedBy returns what is tried by a plan: its kind of fault, as plans name it, with N for each
+// number and X for each object.
 func triedBy(p fault.Plan) string {
 	switch len(p.Faults) {
 	case 0:

@@ -30,7 +30,8 @@ func TestParseBudget(t *testing.T) {
 	}
 }
 
-// A named budget has each kind of fault, at places all over the run, and what it leaves out is counted.
+// A named budget has each kind of fault, at places all over the run, and what it leaves out is
+// counted.
 func TestBudgetHasEachKind(t *testing.T) {
 	plans := mustParse(t, "seed 1", "crash before write 1", "crash before write 2", "crash before write 3", "refuse write 1: 409", "refuse write 1: 500",
 		"crash before write 1; crash before write 2", "crash before write 1; crash before write 3")

@@ -19,27 +19,27 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
-// errNetwork is what looking up a name, and connecting with the transport of package net/http, answers in
-// a run.
+// errNetwork is what looking up a name, and connecting with the transport of package net/http,
+// answers in a run.
 var errNetwork = errors.New("sim: the real network is not there in a simulation")
 
-// network refuses the real network to the goroutines of runs: time stands still for them while they wait
-// for it, and what package net shares between them must not be made in a bubble.
+// network refuses the real network to the goroutines of runs: time stands still for them while they
+// wait for it, and what package net shares between them must not be made in a bubble.
 var network struct {
 	once    sync.Once
 	refused sync.Map // by bubble, a func(what string) to call when it was refused
 }
 
-// guardNetwork refuses the network to the bubble of this goroutine, and reports the line that uses it.
-// The function that it returns ends this.
+// guardNetwork refuses the network to the bubble of this goroutine, and reports the line that uses
+// it. The function that it returns ends this.
 func guardNetwork(refused func(what string)) (end func()) {
 	id := bubbleID()
 	network.refused.Store(id, refused)
 	return func() { network.refused.Delete(id) }
 }
 
-// prepareNetwork puts the guard where package net and net/http ask: once, and outside of bubbles, as it
-// makes the channels of package net.
+// prepareNetwork puts the guard where package net and net/http ask: once, and outside of bubbles,
+// as it makes the channels of package net.
 func prepareNetwork() {
 	network.once.Do(func() {
 		resolver, dial := net.DefaultResolver, net.DefaultResolver.Dial
@@ -88,7 +88,8 @@ func bubbleOf(header []byte) string {
 	return string(bubble)
 }
 
-// networkRefused reports that the operator uses the network. The function may be called in any goroutine.
+// networkRefused reports that the operator uses the network. The function may be called in any
+// goroutine.
 func (r *run) networkRefused(what string) {
 	at := networkSite()
 	if at != "" {
@@ -98,8 +99,9 @@ func (r *run) networkRefused(what string) {
 		"Process.Call, or let it through with sim.WithNetwork", at, what))
 }
 
-// networkSite returns the line of the operator's code that uses the network, empty if it is not known.
-// Look-ups and connections have goroutines of their own, for which the one of the operator waits.
+// networkSite returns the line of the operator's code that uses the network, empty if it is not
+// known. Look-ups and connections have goroutines of their own, for which the one of the operator
+// waits.
 func networkSite() string {
 	if own := site(writes.Stack(2)); own != "" {
 		return own
@@ -114,8 +116,8 @@ func networkSite() string {
 	return ""
 }
 
-// watchNetwork ends the process, with the stack, when a goroutine of a run waits for the network: time
-// would stand still until that is over. The function that it returns ends the watch.
+// watchNetwork ends the process, with the stack, when a goroutine of a run waits for the network:
+// time would stand still until that is over. The function that it returns ends the watch.
 func watchNetwork() (end func()) {
 	done := make(chan struct{})
 	go func() {

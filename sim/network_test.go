@@ -14,8 +14,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
-// Real network use is refused at once, with the line that uses it, and does not end the process, however
-// many runs there are. What uses a fake, or nothing, is not accused.
+// Real network use is refused at once, with the line that uses it, and does not end the process,
+// however many runs there are. What uses a fake, or nothing, is not accused.
 func TestNetworkIsRefused(t *testing.T) {
 	for name, use := range map[string]func(context.Context, *operation) error{
 		"a look-up": func(ctx context.Context, _ *operation) error {

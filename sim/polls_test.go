@@ -14,8 +14,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
-// A poll with a write that changes nothing is reported as that, and is no endless work that ends the
-// exploration. One that only reads is not reported.
+// A poll with a write that changes nothing is reported as that, and is no endless work that ends
+// the exploration. One that only reads is not reported.
 func TestPollWithoutChange(t *testing.T) {
 	rings.Test(t, "simulates")
 	for _, writes := range []bool{true, false} {

@@ -20,16 +20,17 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
-// From begins each run with the objects of a file that "ctrlkit record" has written: as they were, with
-// their UIDs, resource versions, statuses, finalizers and owners, and what was an hour ago is an hour ago.
-// file is relative to the directory of the test. Objects of Workload.Objects are created after them.
+// From begins each run with the objects of a file that "ctrlkit record" has written: as they were,
+// with their UIDs, resource versions, statuses, finalizers and owners, and what was an hour ago is
+// an hour ago. file is relative to the directory of the test. Objects of Workload.Objects are
+// created after them.
 //
-// The definitions in the file are installed, except for those that Workload.CRDs has, too. A Workload
-// without a Script waits until the operator is idle.
+// The definitions in the file are installed, except for those that Workload.CRDs has, too. A
+// Workload without a Script waits until the operator is idle.
 //
-// The oracle mended demands that no object that was recorded as stuck ends like that. So the test fails
-// with the operator that could not handle the failure, and passes with the one that can, whatever goes
-// wrong meanwhile.
+// The oracle mended demands that no object that was recorded as stuck ends like that. So the test
+// fails with the operator that could not handle the failure, and passes with the one that can,
+// whatever goes wrong meanwhile.
 func From(file string) Option { return func(s *settings) { s.from = file } }
 
 // beginning is when runs begin, in virtual time.
@@ -67,8 +68,8 @@ func withRecorded(crds []*apiextensionsv1.CustomResourceDefinition, r *recording
 }
 
 // recorder is the actor of what was there when the recording was made, but for objects without an
-// owner, which count as those of users: faults can withhold them. One that is being deleted can't come
-// again.
+// owner, which count as those of users: faults can withhold them. One that is being deleted can't
+// come again.
 const recorder = "recorder"
 
 // importRecorded stores the recorded objects as they are.

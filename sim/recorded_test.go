@@ -27,7 +27,8 @@ import (
 
 const recordedFinalizer = "example.com/cleanup"
 
-// stuckRecording is a ConfigMap that was deleted an hour before, whose cleanup needs a Secret that is gone.
+// stuckRecording is a ConfigMap that was deleted an hour before, whose cleanup needs a Secret that
+// is gone.
 func stuckRecording() *recording.Recording {
 	recorded := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	at := metav1.NewTime(recorded.Add(-time.Hour))
@@ -58,7 +59,8 @@ func stuckRecording() *recording.Recording {
 	return r
 }
 
-// cleans returns an operator that cleans up after ConfigMaps with a finalizer. seen is called with each.
+// cleans returns an operator that cleans up after ConfigMaps with a finalizer. seen is called with
+// each.
 func cleans(wrong bool, seen func(*corev1.ConfigMap)) func(context.Context, *Process) error {
 	return Manager(func(mgr ctrl.Manager, _ *Process) error {
 		c := mgr.GetClient()
@@ -88,8 +90,8 @@ func recordedTwins(wrong bool) Workload {
 	return Workload{recorded: r, Operator: cleans(wrong, func(*corev1.ConfigMap) {}), Script: func(w *World) { w.Settle() }}
 }
 
-// The test of a recorded failure fails with the operator that has it, without a fault, and passes with the
-// mended one, with all faults. Both find the objects as they were recorded.
+// The test of a recorded failure fails with the operator that has it, without a fault, and passes
+// with the mended one, with all faults. Both find the objects as they were recorded.
 func TestFrom(t *testing.T) {
 	rings.Test(t, "simulates all plans")
 	file := filepath.Join(t.TempDir(), "stuck.yaml")
@@ -133,7 +135,8 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// The children of an object that goes go with it, and what happens is about the recorded objects alone.
+// The children of an object that goes go with it, and what happens is about the recorded objects
+// alone.
 func TestRecordedObjects(t *testing.T) {
 	w := recordedTwins(false)
 	w.Script = func(w *World) {

@@ -118,9 +118,9 @@ func at(all []fault.Plan, places []int) []fault.Plan {
 	return plans
 }
 
-// checkDefinitions begins to check the definitions, of which runs check only those that they use: this
-// process has nothing else to do while the plans run. The function that it returns fails the test with what
-// is wrong.
+// checkDefinitions begins to check the definitions, of which runs check only those that they use:
+// this process has nothing else to do while the plans run. The function that it returns fails the
+// test with what is wrong.
 func (r *Report) checkDefinitions(t testing.TB) (end func()) {
 	t.Helper()
 	checked := make(chan error, 1)
@@ -132,8 +132,8 @@ func (r *Report) checkDefinitions(t testing.TB) (end func()) {
 	}
 }
 
-// chosen returns which of the plans are to be run, in order, and why others of the shard are not, if there
-// are any.
+// chosen returns which of the plans are to be run, in order, and why others of the shard are not,
+// if there are any.
 func (r *Report) chosen(all []fault.Plan) (places []int, reason string) {
 	mine := r.shard.of(all)
 	if r.settings.sample > 0 && r.shard == (shard{}) {

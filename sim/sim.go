@@ -45,16 +45,16 @@ func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
 // time, until the operator or the script changes. A shard is of all plans: -sim.shard=1/1 runs all.
 func WithSample(n int) Option { return func(s *settings) { s.sample = n } }
 
-// WithBudget runs only a part of the plans: "smoke" tries each kind of fault at one place, "quick" at four
-// places all over the run, "full" runs all plans; pairs count as a kind of fault. A time, such as "10m", begins no plan after it, in the
-// order of which the others are a beginning, so that what is run depends on the machine. A budget that is
-// used up does not fail the test, and the report says what was not run. The flag -sim.budget replaces the
-// budget, and a sample.
+// WithBudget runs only a part of the plans: "smoke" tries each kind of fault at one place, "quick"
+// at four places all over the run, "full" runs all plans; pairs count as a kind of fault. A time,
+// such as "10m", begins no plan after it, in the order of which the others are a beginning, so that
+// what is run depends on the machine. A budget that is used up does not fail the test, and the
+// report says what was not run. The flag -sim.budget replaces the budget, and a sample.
 func WithBudget(budget string) Option { return func(s *settings) { s.budget = budget } }
 
-// WithStaleLists adds plans in which the first list of an informer is stale. This is possible only where
-// informers do not stream their first list, which those of client-go do by default since 0.35; many
-// operators that are right with streaming lists are not without them.
+// WithStaleLists adds plans in which the first list of an informer is stale. This is possible only
+// where informers do not stream their first list, which those of client-go do by default since
+// 0.35; many operators that are right with streaming lists are not without them.
 func WithStaleLists() Option { return func(s *settings) { s.stale = true } }
 
 // WithStopOn stops the exploration when one of the oracles is violated, instead of running all
@@ -87,9 +87,10 @@ func ComesAndGoes(conditions ...string) Option {
 // oracle no-orphans does not demand that they go. The reason is printed with the result.
 func Keeps(kind, reason string) Option { return func(s *settings) { s.rules.Keeps[kind] = reason } }
 
-// WithNetwork lets the operator use the real network in its runs, for a server that the test has started.
-// Otherwise the run ends with the line of code that uses it: virtual time stands still while a goroutine
-// waits for the network, and faults do not strike there. The reason is printed with the result.
+// WithNetwork lets the operator use the real network in its runs, for a server that the test has
+// started. Otherwise the run ends with the line of code that uses it: virtual time stands still
+// while a goroutine waits for the network, and faults do not strike there. The reason is printed
+// with the result.
 func WithNetwork(reason string) Option {
 	return func(s *settings) { s.rules.Network = cmp.Or(reason, "no reason given") }
 }

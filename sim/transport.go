@@ -92,9 +92,9 @@ func orderKey(r *apiserver.Request) string {
 	return r.Method + " " + r.Path + "?" + query.Encode() + " " + string(r.Body)
 }
 
-// watchBody is the body of the answer to a watch. The driver pushes what comes, the client reads. It
-// ends with io.EOF, whatever the reason: client-go makes an event of any other error, and informers
-// that keep only the metadata of objects then wait for a reader of it, for ever.
+// watchBody is the body of the answer to a watch. The driver pushes what comes, the client reads.
+// It ends with io.EOF, whatever the reason: client-go makes an event of any other error, and
+// informers that keep only the metadata of objects then wait for a reader of it, for ever.
 type watchBody struct {
 	ctx context.Context
 
@@ -133,8 +133,9 @@ func (b *watchBody) signal() {
 	}
 }
 
-// endOfProcess returns io.EOF when the client has noticed that its context has ended. If it noticed both
-// at once, chance would decide which of the two ends its watch, and how many random numbers it draws.
+// endOfProcess returns io.EOF when the client has noticed that its context has ended. If it noticed
+// both at once, chance would decide which of the two ends its watch, and how many random numbers it
+// draws.
 func endOfProcess() error {
 	time.Sleep(time.Millisecond) // virtual time
 	return io.EOF

@@ -160,8 +160,8 @@ func readDefinitions(in *bufio.Reader) (crds []*apiextensionsv1.CustomResourceDe
 	return crds, nil
 }
 
-// mostLeaks is how many plans of a worker may leave goroutines. Nothing wakes these any more, but they
-// keep the memory of their run.
+// mostLeaks is how many plans of a worker may leave goroutines. Nothing wakes these any more, but
+// they keep the memory of their run.
 const mostLeaks = 20
 
 // garbage is how much garbage a worker makes, about, before it collects it. More of it does not make
@@ -325,8 +325,8 @@ func moreTime(patience, used, since time.Duration) time.Duration {
 	return planTime - used + time.Second
 }
 
-// keptFromWork reports whether a plan was ended because other work has kept it from the processor for so
-// long that its time says nothing about the operator.
+// keptFromWork reports whether a plan was ended because other work has kept it from the processor
+// for so long that its time says nothing about the operator.
 func keptFromWork(used, since time.Duration) bool {
 	return since >= 3*planTime && used >= planTime/20 && used < planTime
 }

@@ -208,8 +208,8 @@ func TestTheLineThatRepeats(t *testing.T) {
 	}
 }
 
-// Operators may leave goroutines where that is switched off: their workers are replaced in time, and none
-// is taken for one that has died.
+// Operators may leave goroutines where that is switched off: their workers are replaced in time,
+// and none is taken for one that has died.
 func TestWorkersThatLeak(t *testing.T) {
 	rings.Test(t, "starts processes")
 	w := copyWorkload()

@@ -54,8 +54,8 @@ type Workload struct {
 	// each crash, so it must not keep anything in package variables.
 	Operator func(ctx context.Context, p *Process) error
 
-	// Script is what users do. It runs beside the operator, and the run ends after it. With the option
-	// [From] it may be nil.
+	// Script is what users do. It runs beside the operator, and the run ends after it. With the
+	// option [From] it may be nil.
 	Script func(w *World)
 
 	// Players play the controllers that do not run: package [player] has those of Deployments, Jobs,

@@ -58,13 +58,13 @@ func TestPage(t *testing.T) {
 	same := chromedp.WaitReady(`body[data-loaded=once]`) // the page was not loaded again
 
 	tab("the overview", chromedp.Navigate(address), contains("#connection", "live"), contains("#kinds", "RWExternal"))
-	tab("the list", chromedp.Click(`nav a[href="objects"]`), contains("#count", fmt.Sprintf("%d objects", *pageObjects+1)), mark)
-	tab("the filter", chromedp.SendKeys(`input[name=q]`, "rare"), contains("#count", fmt.Sprintf("1 of %d objects", *pageObjects+1)), same)
-	tab("the object", chromedp.Click(`.row a`), contains(".advice", "Secret "+proxy.namespace+"/rare"), contains("#connection", "live"), mark)
+	tab("the list", settled(chromedp.Click(`nav a[href="objects"]`)), contains("#count", fmt.Sprintf("%d objects", *pageObjects+1)), mark)
+	tab("the filter", settled(chromedp.SendKeys(`input[name=q]`, "rare")), contains("#count", fmt.Sprintf("1 of %d objects", *pageObjects+1)), same)
+	tab("the object", settled(chromedp.Click(`.row a`)), contains(".advice", "Secret "+proxy.namespace+"/rare"), contains("#connection", "live"), mark)
 
 	exampletest.Must(t, proxy.cluster.Create(t.Context(), &corev1.Secret{ObjectMeta: proxy.cluster.In("rare"), StringData: map[string]string{"dividend": "7", "divisor": "2"}}))
 	tab("mending", contains("#head .state.good", "ready"), lacks("#content", "What to do"), same)
-	tab("its timeline", chromedp.Click(`#strip a[href^=timeline]`), contains("#reconciles", "Secret "+proxy.namespace+"/rare was created"), chromedp.WaitVisible(`svg.runs .run.good`))
+	tab("its timeline", settled(chromedp.Click(`#strip a[href^=timeline]`)), contains("#reconciles", "Secret "+proxy.namespace+"/rare was created"), chromedp.WaitVisible(`svg.runs .run.good`))
 	tab("back", chromedp.NavigateBack(), contains("#head .state.good", "ready"), chromedp.NavigateBack(), contains("#count", fmt.Sprintf("0 of %d objects", *pageObjects+1)))
 	tab("forward", chromedp.NavigateForward(), contains("#head .state.good", "ready"), contains("#connection", "live"), mark)
 
@@ -73,6 +73,18 @@ func TestPage(t *testing.T) {
 	tab("a lost connection", contains("#connection", "connection lost"), same)
 	proxy.down.Store(false)
 	tab("a connection that heals", contains("#connection", "live"), same)
+}
+
+// settled does something to an element, again if the element is replaced between finding and using it.
+func settled(action chromedp.Action) chromedp.Action {
+	return chromedp.ActionFunc(func(ctx context.Context) error {
+		for {
+			err := action.Do(ctx)
+			if err == nil || !strings.Contains(err.Error(), "Could not find node") {
+				return err
+			}
+		}
+	})
 }
 
 // until waits for a condition of the page, also over the loading of another one.

@@ -48,8 +48,8 @@ func addControllers(mgr ctrl.Manager, d dependencies, observers ...journal.Obser
 	if err != nil {
 		return err
 	}
-	// Credentials stay as long as a Server has Users and Databases to delete with them, also when all of
-	// their namespace is deleted at once.
+	// Credentials stay as long as a Server has Users and Databases to delete with them, also when
+	// all of their namespace is deleted at once.
 	guard := reference.GuardOptions{Name: "mysql-operator", Recorder: recorder, Observers: observers}
 	if err := reference.Guard(mgr, guard, credentialsOf); err != nil {
 		return err

@@ -40,8 +40,8 @@ func newServerReference() *reference.Reference[*v1.Database, *v1.Server] {
 	})
 }
 
-// notReady returns why a Server can't be used yet. One that is ready has its credentials in use: neither
-// is gone before the Users and Databases that use the Server.
+// notReady returns why a Server can't be used yet. One that is ready has its credentials in use:
+// neither is gone before the Users and Databases that use the Server.
 func notReady(server *v1.Server) string {
 	if !meta.IsStatusConditionTrue(server.Status.Conditions, condition.Ready) {
 		return "its administrator cannot log in"

@@ -78,8 +78,8 @@ func TestNamespaceDeletion(t *testing.T) {
 	}
 }
 
-// addTeam adds a Server with credentials, two Users and two Databases to a namespace, one of each with
-// a policy to keep it, and returns what will be left on the server.
+// addTeam adds a Server with credentials, two Users and two Databases to a namespace, one of each
+// with a policy to keep it, and returns what will be left on the server.
 func addTeam(t *testing.T, c *exampletest.Cluster, namespace string, login Login) (kept []string) {
 	t.Helper()
 	in := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
@@ -107,8 +107,8 @@ func addTeam(t *testing.T, c *exampletest.Cluster, namespace string, login Login
 }
 
 // accountsOf returns what the names of the accounts begin with that the operator has made. When a
-// namespace is deleted, the Secret of a User may go before the User does, so that its other account has
-// been made, too.
+// namespace is deleted, the Secret of a User may go before the User does, so that its other account
+// has been made, too.
 func accountsOf(admin Accounts) ([]string, error) {
 	rows, err := admin.(*mysqlAccounts).db.Query("SELECT user FROM mysql.user WHERE user LIKE 'app\\_%' OR user LIKE 'audit\\_%'") //nolint:errcheck // it is its type
 	if err != nil {

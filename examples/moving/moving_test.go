@@ -25,8 +25,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
-// The test of the reconciler need not change when it moves. A scaffolded one calls Reconcile, twice,
-// without a manager, with a client of envtest.
+// The test of the reconciler need not change when it moves. A scaffolded one calls Reconcile,
+// twice, without a manager, with a client of envtest.
 func TestReconcile(t *testing.T) {
 	for _, stage := range []string{"before", "onestep", "after"} {
 		t.Run(stage, func(t *testing.T) {

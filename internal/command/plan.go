@@ -24,8 +24,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/run"
 )
 
-// The exit codes of "ctrlkit plan" and "ctrlkit diff", as terraform has them, and one more. Wrong usage
-// is an error like any other, so that scripts can tell it from changes.
+// The exit codes of "ctrlkit plan" and "ctrlkit diff", as terraform has them, and one more. Wrong
+// usage is an error like any other, so that scripts can tell it from changes.
 const (
 	exitChanges    = 2
 	exitIncomplete = 3
@@ -336,8 +336,8 @@ func (f *planFlags) program(cmd *cobra.Command, name string, arguments []string,
 	return p, nil
 }
 
-// progressOf returns a function that shows what is being done: redrawn in place in a terminal, and a line
-// at most every ten seconds in a pipe.
+// progressOf returns a function that shows what is being done: redrawn in place in a terminal, and
+// a line at most every ten seconds in a pipe.
 func progressOf(w io.Writer) func(string) {
 	terminal, last := isTerminal(w), time.Now()
 	return func(text string) {

@@ -42,16 +42,16 @@ const (
 // recordingVariable has the path of the recording, for copies of the test that run plans.
 const recordingVariable = "CTRLKIT_TEST_RECORDING"
 
-// The stories of record and replay. The program "vaults" is an operator, which has one mistake with the
-// argument "wrong".
+// The stories of record and replay. The program "vaults" is an operator, which has one mistake with
+// the argument "wrong".
 func TestReplay(t *testing.T) {
 	runScripts(t, "record", testscript.Params{Condition: func(name string) (bool, error) {
 		return name == "isolated" && run.CanIsolate() == nil, nil
 	}})
 }
 
-// A failure on a control plane is recorded, and is a test: it fails with the operator that has failed, and
-// passes with the mended one. No value of a Secret is in the file.
+// A failure on a control plane is recorded, and is a test: it fails with the operator that has
+// failed, and passes with the mended one. No value of a Secret is in the file.
 func TestRecordedFailureIsATest(t *testing.T) {
 	rings.Test(t, "starts a control plane")
 	file := os.Getenv(recordingVariable)
@@ -126,7 +126,8 @@ func recordStuckVault(t *testing.T) (file string) {
 	return file
 }
 
-// checkVaultRecording checks that what belongs to the Vault is in the file, as it is in the cluster.
+// checkVaultRecording checks that what belongs to the Vault is in the file, as it is in the
+// cluster.
 func checkVaultRecording(t *testing.T, file string, c client.Client) {
 	t.Helper()
 	r, err := recording.Read(file)
@@ -207,7 +208,8 @@ func eventually(t *testing.T, what string, done func(context.Context) bool) {
 	}
 }
 
-// What the operator says of its last reconciles is in the file, and if it does not answer, that is said.
+// What the operator says of its last reconciles is in the file, and if it does not answer, that is
+// said.
 func TestRecordAsksTheOperator(t *testing.T) {
 	d := newDemo(t)
 	file := filepath.Join(t.TempDir(), "x.yaml")

@@ -63,7 +63,8 @@ Exit codes: 0 no object ends as it was recorded, 2 one does: the failure happens
 	return cmd
 }
 
-// An ending is how a subject of a recording ends. It is a part of what "ctrlkit replay -o json" prints.
+// An ending is how a subject of a recording ends. It is a part of what "ctrlkit replay -o json"
+// prints.
 type ending struct {
 	recording.Subject
 	Recorded string `json:"recorded"`

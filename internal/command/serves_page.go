@@ -16,9 +16,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/view"
 )
 
-// servesPage returns why the operator serves no page, nil if it does. It asks for a part of the page
-// that any number of objects makes no slower. An operator that has not answered some time after the
-// API server of config, which may be nil, does not answer.
+// servesPage returns why the operator serves no page, nil if it does. It asks for a part of the
+// page that any number of objects makes no slower. An operator that has not answered some time
+// after the API server of config, which may be nil, does not answer.
 func (f *operatorFlags) servesPage(ctx context.Context, config *rest.Config) error {
 	began := time.Now()
 	asking, cancel := context.WithCancelCause(ctx)

@@ -190,8 +190,8 @@ func kindLine(k view.KindCount) string {
 	return text
 }
 
-// groupLines returns what a group has in common, and the first of its objects: those from the chosen
-// one on, if there is one, so that it is on the screen.
+// groupLines returns what a group has in common, and the first of its objects: those from the
+// chosen one on, if there is one, so that it is on the screen.
 func groupLines(g *view.Group, now time.Time, chosen int) []string {
 	names := make([]string, 0, len(g.Objects))
 	for i, o := range g.Objects {

@@ -38,8 +38,8 @@ func newVault(namespace, name string) *unstructured.Unstructured {
 	return v
 }
 
-// A vaultOperator keeps a ConfigMap for each Vault. It needs the Secret credentials also to clean up: the
-// wrong one can't when that is gone, and the Vault is stuck.
+// A vaultOperator keeps a ConfigMap for each Vault. It needs the Secret credentials also to clean
+// up: the wrong one can't when that is gone, and the Vault is stuck.
 type vaultOperator struct {
 	client.Client
 	mended bool
@@ -115,8 +115,8 @@ func (o *vaultOperator) say(ctx context.Context, v *unstructured.Unstructured, s
 	return o.Status().Update(ctx, v)
 }
 
-// runVaults is the program "vaults": it runs the operator on the cluster of KUBECONFIG. Its argument says
-// whether it is the wrong one, or another one.
+// runVaults is the program "vaults": it runs the operator on the cluster of KUBECONFIG. Its
+// argument says whether it is the wrong one, or another one.
 func runVaults() {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err == nil {

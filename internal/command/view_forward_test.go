@@ -23,8 +23,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// The leader of an operator in a cluster is found by its Lease and reached as kubectl reaches a Pod:
-// through the API server and the kubelet of the Pod's node.
+// The leader of an operator in a cluster is found by its Lease and reached as kubectl reaches a
+// Pod: through the API server and the kubelet of the Pod's node.
 func TestViewForwardsToTheLeader(t *testing.T) {
 	rings.Test(t, "starts a control plane")
 	plane := shared.ForTest(t)
@@ -78,7 +78,8 @@ func TestViewForwardsToTheLeader(t *testing.T) {
 	}
 }
 
-// forwarder is as much of a kubelet as forwards port 8443 of one Pod: to an address of this machine.
+// forwarder is as much of a kubelet as forwards port 8443 of one Pod: to an address of this
+// machine.
 type forwarder struct{ to, path string }
 
 func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {

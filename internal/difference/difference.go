@@ -23,9 +23,9 @@ type Options struct {
 	// Hidden reports whether the values of a field are replaced by a placeholder. It may be nil.
 	Hidden func(path string) bool
 
-	// Keyed compares the elements of lists by their names or types, if each has one, so that an element
-	// that is inserted does not change those after it: "containers[app].image". Otherwise the elements of
-	// lists of one length are compared by position: "containers[0].image".
+	// Keyed compares the elements of lists by their names or types, if each has one, so that an
+	// element that is inserted does not change those after it: "containers[app].image". Otherwise
+	// the elements of lists of one length are compared by position: "containers[0].image".
 	Keyed bool
 }
 
@@ -84,7 +84,8 @@ func (d *differ) compareMaps(a, b map[string]any, pathOf func(name string) strin
 	}
 }
 
-// keyed returns the elements of a list by their names or types, or nil unless each has one of its own.
+// keyed returns the elements of a list by their names or types, or nil unless each has one of its
+// own.
 func keyed(list []any) map[string]any {
 	elements := make(map[string]any, len(list))
 	for _, e := range list {

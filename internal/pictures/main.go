@@ -13,8 +13,8 @@
 //	go run ./internal/pictures measure
 //
 // The last four need Chromium: look is for a person who changes the page, and measure prints what
-// docs/operate.md says of its cost. The pictures of the page are of a real run, so that they differ in
-// their times.
+// docs/operate.md says of its cost. The pictures of the page are of a real run, so that they differ
+// in their times.
 //
 // A recording is made once, by a person who watches it; the picture is made from the recording,
 // always the same:

@@ -37,8 +37,8 @@ func paths(s *stage.Stage) [][2]string {
 	return [][2]string{{"overview", ""}, {"objects", "objects"}, {"object", "object?" + s.Address(4)}, {"timeline", "timeline?" + s.Address(4)}}
 }
 
-// measure prints the first paint of each view of two loads: in the first one the operator has no table
-// of its objects yet.
+// measure prints the first paint of each view of two loads: in the first one the operator has no
+// table of its objects yet.
 func measure(ctx context.Context, out io.Writer, lasts time.Duration) error {
 	browser, stop, err := newBrowser(ctx)
 	if err != nil {
@@ -66,7 +66,8 @@ func measure(ctx context.Context, out io.Writer, lasts time.Duration) error {
 	return watchMemory(ctx, browser, out, lasts)
 }
 
-// watchMemory prints the heap of a page, after a collection, while objects change 50 times a second.
+// watchMemory prints the heap of a page, after a collection, while objects change 50 times a
+// second.
 func watchMemory(ctx, browser context.Context, out io.Writer, lasts time.Duration) error {
 	s := stage.New(1000)
 	address, end := s.Serve(make(chan struct{}))

@@ -58,8 +58,8 @@ func startPage(t *testing.T) (browser context.Context, s *stage.Stage, address s
 // axeVersion is the version of axe-core, which the test alone uses.
 const axeVersion = "4.10.3"
 
-// axe returns the source of axe-core, from the cache of npm or its registry. Without npm, or a registry
-// that answers, the test is skipped.
+// axe returns the source of axe-core, from the cache of npm or its registry. Without npm, or a
+// registry that answers, the test is skipped.
 func axe(t *testing.T) string {
 	t.Helper()
 	npm, err := exec.LookPath("npm")
@@ -108,8 +108,8 @@ func check(ctx context.Context, source string) (found []problem, err error) {
 	return found, json.Unmarshal([]byte(text), &found)
 }
 
-// Every view is accessible, in both schemes, narrow and wide, and nothing of it stands beside a narrow
-// screen.
+// Every view is accessible, in both schemes, narrow and wide, and nothing of it stands beside a
+// narrow screen.
 func TestAccessible(t *testing.T) {
 	rings.Explore(t, "loads each view four times")
 	source := axe(t)
@@ -146,8 +146,8 @@ func TestAccessible(t *testing.T) {
 	}
 }
 
-// Without a mouse, a person reaches each view and each part of it with Tab and Enter, in the order in
-// which it is read, and sees what has the focus.
+// Without a mouse, a person reaches each view and each part of it with Tab and Enter, in the order
+// in which it is read, and sees what has the focus.
 func TestKeyboard(t *testing.T) {
 	rings.Explore(t, "presses hundreds of keys in a browser")
 	browser, s, address := startPage(t)

@@ -31,8 +31,8 @@ func StateOf(ctx context.Context, source memory.Source, resources []schema.Group
 	return state, nil
 }
 
-// Until returns the changes that lead from one state to another, ordered by nothing, as a plan has them:
-// to compare what has happened with what was planned. Who has made them is not known.
+// Until returns the changes that lead from one state to another, ordered by nothing, as a plan has
+// them: to compare what has happened with what was planned. Who has made them is not known.
 func (s State) Until(later State) []Change {
 	phase := map[key]*history{}
 	for k, content := range s {

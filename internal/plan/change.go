@@ -96,8 +96,8 @@ func annotated(obj *unstructured.Unstructured) (*unstructured.Unstructured, erro
 	return modified, nil
 }
 
-// threeWay returns the patch that brings an object to what is applied: a strategic one for a kind that
-// has a Go type, and a merge patch for any other, as kubectl does.
+// threeWay returns the patch that brings an object to what is applied: a strategic one for a kind
+// that has a Go type, and a merge patch for any other, as kubectl does.
 func threeWay(gvk schema.GroupVersionKind, current, modified *unstructured.Unstructured) ([]byte, types.PatchType, error) {
 	original := []byte(current.GetAnnotations()[lastApplied])
 	from, err := json.Marshal(current)

@@ -134,8 +134,8 @@ func (f *File) Lists() (requests, objects int) {
 	return 0, f.copied
 }
 
-// ResourceNamed returns the resource of a kind, by its name in any case or by that of its resource, and
-// whether it is namespaced.
+// ResourceNamed returns the resource of a kind, by its name in any case or by that of its resource,
+// and whether it is namespaced.
 func (f *File) ResourceNamed(kind string) (schema.GroupVersionResource, bool, error) {
 	for gk, list := range f.objects {
 		gvr, namespaced, err := f.kinds.ResourceFor(list[0].GroupVersionKind())

@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// operate runs an operator that keeps a Deployment for each ConfigMap with the label app. arguments say
-// what is special about this version of it.
+// operate runs an operator that keeps a Deployment for each ConfigMap with the label app. arguments
+// say what is special about this version of it.
 func operate(ctx context.Context, arguments []string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {

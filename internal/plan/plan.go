@@ -1,8 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan finds out what an operator would do to a cluster: it runs the operator on a copy of the
-// cluster, in memory, makes a change there, and compares.
+// Package plan finds out what an operator would do to a cluster: it runs the operator on a copy of
+// the cluster, in memory, makes a change there, and compares.
 package plan
 
 import (
@@ -55,7 +55,8 @@ type Options struct {
 	Progress   func(string)
 	Log        func(string) // lines of the operator; may be nil
 
-	// Ended is called with the objects that the operator has seen, as they are at the end. It may be nil.
+	// Ended is called with the objects that the operator has seen, as they are at the end. It may
+	// be nil.
 	Ended func([]apiserver.Object)
 }
 
@@ -114,9 +115,9 @@ func For(ctx context.Context, o Options) (_ *Plan, err error) {
 	return result, nil
 }
 
-// Compare returns what a new version of an operator would do at its start that the old one does not do:
-// the cluster is brought to rest by the old one, which is then started again to learn what any start
-// does, and then the new one.
+// Compare returns what a new version of an operator would do at its start that the old one does not
+// do: the cluster is brought to rest by the old one, which is then started again to learn what any
+// start does, and then the new one.
 func Compare(ctx context.Context, o Options, next Program) (_ *Plan, err error) {
 	p, err := newPlanner(o)
 	if err != nil {
@@ -148,8 +149,8 @@ func (p *planner) lifetime(ctx context.Context, program Program, what string) er
 	return p.rest(ctx, ended, what)
 }
 
-// without returns the changes without the fields that others change, too, and without objects of which
-// nothing else is left.
+// without returns the changes without the fields that others change, too, and without objects of
+// which nothing else is left.
 func without(changes, usual []Change) []Change {
 	known := map[string][]Field{}
 	acts := map[string]Action{}

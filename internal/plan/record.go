@@ -19,8 +19,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 
-// userActor is the actor of the change that a plan is made for, and serverActor that of the API server's
-// own controllers.
+// userActor is the actor of the change that a plan is made for, and serverActor that of the API
+// server's own controllers.
 const (
 	userActor   = "user"
 	serverActor = "server"
@@ -70,8 +70,8 @@ func (r *recorder) next() map[key]*history {
 	return ended
 }
 
-// started is called before a process is started: it is not idle before it watches something, and each
-// of its first requests is new.
+// started is called before a process is started: it is not idle before it watches something, and
+// each of its first requests is new.
 func (r *recorder) started() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,8 +92,8 @@ func (r *recorder) asked(request *apiserver.Request) {
 	}
 }
 
-// isHousekeeping reports whether objects of a resource are about processes, and say nothing of what an
-// operator does.
+// isHousekeeping reports whether objects of a resource are about processes, and say nothing of what
+// an operator does.
 func isHousekeeping(resource schema.GroupResource) bool {
 	return resource.Group == "coordination.k8s.io" || resource.Resource == "events"
 }
@@ -154,7 +154,8 @@ func isDeleted(content map[string]any) bool {
 	return content != nil && (&unstructured.Unstructured{Object: content}).GetDeletionTimestamp() != nil
 }
 
-// isOperator reports whether a change is one of the operator: whatever came from outside this process.
+// isOperator reports whether a change is one of the operator: whatever came from outside this
+// process.
 func isOperator(actor string) bool {
 	return actor != userActor && actor != serverActor && !strings.HasSuffix(actor, "-player")
 }
@@ -162,7 +163,8 @@ func isOperator(actor string) bool {
 // moment matches times, as objects have them.
 var moment = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
 
-// stateOf returns the hash of an object without its version, its managers, and what grows with each change.
+// stateOf returns the hash of an object without its version, its managers, and what grows with each
+// change.
 func stateOf(content map[string]any) [sha256.Size]byte {
 	data, err := json.Marshal(timeless(essential(content)))
 	if err != nil {
@@ -171,7 +173,8 @@ func stateOf(content map[string]any) [sha256.Size]byte {
 	return sha256.Sum256(data)
 }
 
-// timeless returns a value without what grows with each change: times, and generations that were seen.
+// timeless returns a value without what grows with each change: times, and generations that were
+// seen.
 func timeless(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

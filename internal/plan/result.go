@@ -19,14 +19,15 @@ import (
 
 // A Plan is what an operator would do. Its JSON is what "ctrlkit plan -o json" prints.
 type Plan struct {
-	// AtStart is what the operator does before the change is made: what it would do to the cluster as
-	// it is. It is empty if the operator that runs there is idle, and does the same.
+	// AtStart is what the operator does before the change is made: what it would do to the cluster
+	// as it is. It is empty if the operator that runs there is idle, and does the same.
 	AtStart []Change `json:"atStart"`
 
 	// Changes is what happens because of the change. It is empty if none was given.
 	Changes []Change `json:"changes"`
 
-	// Unknown is what the plan does not know, each with the reason. A plan with an entry is incomplete.
+	// Unknown is what the plan does not know, each with the reason. A plan with an entry is
+	// incomplete.
 	Unknown []string `json:"unknown,omitempty"`
 
 	// Assumptions is what would be wrong with the plan although it is complete.
@@ -35,7 +36,8 @@ type Plan struct {
 	// Outside is what the operator has tried to reach outside the cluster.
 	Outside []string `json:"outside,omitempty"`
 
-	// Copied is the number of objects that were read, and Requests that of the list requests for them.
+	// Copied is the number of objects that were read, and Requests that of the list requests for
+	// them.
 	Copied   int `json:"copied"`
 	Requests int `json:"requests"`
 }
@@ -259,8 +261,8 @@ func (p *Plan) Nothing() bool { return len(p.AtStart)+len(p.Changes) == 0 }
 // Incomplete reports whether something is not known.
 func (p *Plan) Incomplete() bool { return len(p.Unknown) > 0 }
 
-// Check returns what in a plan a policy forbids. The words of a policy are "no-restart", "no-delete",
-// and "no-delete=KIND[,KIND]".
+// Check returns what in a plan a policy forbids. The words of a policy are "no-restart",
+// "no-delete", and "no-delete=KIND[,KIND]".
 func (p *Plan) Check(policy []string) ([]string, error) {
 	var broken []string
 	for _, rule := range policy {
@@ -279,7 +281,8 @@ func (p *Plan) Check(policy []string) ([]string, error) {
 	return broken, nil
 }
 
-// signature is equal for changes that are alike but for the names of their objects and their statuses.
+// signature is equal for changes that are alike but for the names of their objects and their
+// statuses.
 func (c Change) signature() string {
 	var fields []Field
 	for _, f := range c.Fields {

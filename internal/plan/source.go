@@ -30,8 +30,8 @@ const pageSize = 500
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// Cluster is the cluster that a plan is made for. It is only read: with lists, and with what discovery
-// asks for. Its methods may be called concurrently.
+// Cluster is the cluster that a plan is made for. It is only read: with lists, and with what
+// discovery asks for. Its methods may be called concurrently.
 type Cluster struct {
 	objects   dynamic.Interface
 	metadata  metadata.Interface
@@ -105,8 +105,8 @@ func (c *Cluster) refuse(what string, err error) {
 	}
 }
 
-// Dependents returns what is owned, of all kinds that the cluster serves, and what is in a namespace.
-// The first call lists the metadata of all objects.
+// Dependents returns what is owned, of all kinds that the cluster serves, and what is in a
+// namespace. The first call lists the metadata of all objects.
 func (c *Cluster) Dependents(ctx context.Context, owners []types.UID) ([]schema.GroupVersionResource, []types.UID, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,8 +173,8 @@ func (c *Cluster) readOwnersOf(ctx context.Context, resource schema.GroupVersion
 	})
 }
 
-// Lists returns the number of list requests that the cluster was asked, and the number of objects that
-// were copied.
+// Lists returns the number of list requests that the cluster was asked, and the number of objects
+// that were copied.
 func (c *Cluster) Lists() (requests, objects int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -63,8 +63,8 @@ func supervise(arguments []string) int {
 	return code
 }
 
-// operate runs an operator that keeps a Secret for each ConfigMap with the label app and then says so in
-// an annotation. bug is what is wrong with it; "" if nothing is.
+// operate runs an operator that keeps a Secret for each ConfigMap with the label app and then says
+// so in an annotation. bug is what is wrong with it; "" if nothing is.
 func operate(ctx context.Context, bug string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {

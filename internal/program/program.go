@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package program simulates any operator as a process, in any language: it runs it on a cluster in
-// memory in real time, lets faults strike at its requests, and compares how each run ends with the end
-// of a run without faults.
+// memory in real time, lets faults strike at its requests, and compares how each run ends with the
+// end of a run without faults.
 package program
 
 import (
@@ -41,7 +41,8 @@ type Options struct {
 	Again       func(fault.Plan) string            // the command that runs a plan again
 }
 
-// ErrReference is returned if the run without faults fails, so that there is nothing to compare with.
+// ErrReference is returned if the run without faults fails, so that there is nothing to compare
+// with.
 var ErrReference = errors.New("the run without faults fails")
 
 // reference is what runs without faults have shown.
@@ -52,8 +53,8 @@ type reference struct {
 	first  *runner
 }
 
-// Explore runs the program without faults, and then with one fault in each run, until all plans were run
-// or the budget is spent.
+// Explore runs the program without faults, and then with one fault in each run, until all plans
+// were run or the budget is spent.
 func Explore(ctx context.Context, o Options) (*report.Simulation, error) {
 	begun := time.Now()
 	ref, err := o.refer(ctx)
@@ -201,7 +202,8 @@ func (e *explorer) take(ctx context.Context) (int, bool) {
 // repetitions is how often a plan is run again that violates an oracle.
 const repetitions = 2
 
-// one runs a plan, and again if it violates an oracle: in real time, what happens once may not happen again.
+// one runs a plan, and again if it violates an oracle: in real time, what happens once may not
+// happen again.
 func (e *explorer) one(ctx context.Context, i int) error {
 	r, err := e.run(ctx, e.plans[i], e.reference)
 	if err != nil {

@@ -154,7 +154,8 @@ func TestReadScript(t *testing.T) {
 	}
 }
 
-// Custom resources are deleted, in the order that is opposite to the one in which they were applied.
+// Custom resources are deleted, in the order that is opposite to the one in which they were
+// applied.
 func TestScriptOf(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "all.yaml")

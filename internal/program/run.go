@@ -47,7 +47,8 @@ type runner struct {
 	violations  []oracle.Violation
 }
 
-// run carries out a run of a plan. reference has the states to reach; it is nil in a run without faults.
+// run carries out a run of a plan. reference has the states to reach; it is nil in a run without
+// faults.
 func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (_ *runner, err error) {
 	t := newTrace()
 	r := &runner{Options: o, plan: p, trace: t, history: newHistory(t), killed: make(chan struct{}, 1), stopping: func() {}}
@@ -111,8 +112,8 @@ func (r *runner) start() error {
 	return nil
 }
 
-// restart starts the program again after it has ended. What a dead process holds is released at once:
-// in a cluster its Lease expires.
+// restart starts the program again after it has ended. What a dead process holds is released at
+// once: in a cluster its Lease expires.
 func (r *runner) restart() error {
 	leases := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	for _, o := range r.cluster.Objects() {
@@ -149,7 +150,8 @@ func (r *runner) step(ctx context.Context, i int, s Step, reference *reference) 
 	return nil
 }
 
-// judge records what is wrong at a checkpoint. That a run differs is said once: what follows differs, too.
+// judge records what is wrong at a checkpoint. That a run differs is said once: what follows
+// differs, too.
 func (r *runner) judge(i int, s Step, idle bool, differences []oracle.Difference, reference *reference) {
 	if !idle {
 		r.violate(oracle.BecomesIdle, i, fmt.Sprintf("after %q, the operator still changes something new after %s", s, r.Settle))
@@ -208,8 +210,8 @@ func (r *runner) settle(ctx context.Context, want state, chance map[string]bool)
 	}
 }
 
-// endedByItself starts a program again, as a kubelet does, some times. That it has ended is no mistake by
-// itself: many operators end when the API server refuses what they need at their start.
+// endedByItself starts a program again, as a kubelet does, some times. That it has ended is no
+// mistake by itself: many operators end when the API server refuses what they need at their start.
 func (r *runner) endedByItself() error {
 	last := r.process.Last(200)
 	for i, line := range last {

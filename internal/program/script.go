@@ -46,8 +46,8 @@ type Patch struct {
 // String describes the step.
 func (s Step) String() string { return s.name }
 
-// ScriptOf returns the script for samples: all are applied, and those of the kinds of definitions are
-// deleted. Without any of these, all are deleted.
+// ScriptOf returns the script for samples: all are applied, and those of the kinds of definitions
+// are deleted. Without any of these, all are deleted.
 func ScriptOf(samples []run.Manifest, definitions []*apiextensionsv1.CustomResourceDefinition) []Step {
 	defined := map[schema.GroupKind]bool{}
 	for _, d := range definitions {
@@ -67,8 +67,8 @@ func ScriptOf(samples []run.Manifest, definitions []*apiextensionsv1.CustomResou
 	return []Step{{Apply: samples, name: "apply the samples"}, {Delete: custom, name: "delete the custom resources"}}
 }
 
-// ReadScript reads a script: a list of steps, each with "apply: FILE", "patch: {object: KIND/NAME, merge:
-// {...}}" or "delete: KIND/NAME". Files are relative to that of the script.
+// ReadScript reads a script: a list of steps, each with "apply: FILE", "patch: {object: KIND/NAME,
+// merge: {...}}" or "delete: KIND/NAME". Files are relative to that of the script.
 func ReadScript(file, namespace string) ([]Step, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

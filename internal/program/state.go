@@ -22,7 +22,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
-// A state has the objects that an operator or a user has written, by what they are called in every run.
+// A state has the objects that an operator or a user has written, by what they are called in every
+// run.
 type state map[string]map[string]any
 
 // A history is what has changed in a cluster.
@@ -135,8 +136,8 @@ func (h *history) of(objects []apiserver.Object) state {
 	return s
 }
 
-// sortGenerated orders objects so that those with generated names have the same order in each run, if
-// their contents differ.
+// sortGenerated orders objects so that those with generated names have the same order in each run,
+// if their contents differ.
 func sortGenerated(objects []apiserver.Object) {
 	keys := map[string]string{}
 	key := func(o apiserver.Object) string {
@@ -160,7 +161,8 @@ func sortGenerated(objects []apiserver.Object) {
 // touched is the annotation that another client adds.
 const touched = "example.com/touched"
 
-// untouched returns an object without what another client has added, which an operator may keep or not.
+// untouched returns an object without what another client has added, which an operator may keep or
+// not.
 func untouched(content map[string]any) map[string]any {
 	metadata, _ := content["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)

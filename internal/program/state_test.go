@@ -39,8 +39,9 @@ func stateOf(objects ...apiserver.Object) state {
 	return h.of(objects)
 }
 
-// What differs between two runs by chance is no difference: generated names, where they are referred to,
-// UIDs, versions, times, what only other controllers write, and what another client has added.
+// What differs between two runs by chance is no difference: generated names, where they are
+// referred to, UIDs, versions, times, what only other controllers write, and what another client
+// has added.
 func TestDifferencesOfRuns(t *testing.T) {
 	t.Parallel()
 	data := func(pairs map[string]any) map[string]any { return map[string]any{"data": pairs} }

@@ -28,12 +28,13 @@ type Request struct {
 	// Objects are recorded with what they own, are owned by and refer to. They are the subjects.
 	Objects []Wanted
 
-	// All objects of Kinds are recorded, of the Namespace, or of all if it is empty, and what belongs to
-	// them. If there are neither Objects nor Kinds, everything in the Namespace is.
+	// All objects of Kinds are recorded, of the Namespace, or of all if it is empty, and what
+	// belongs to them. If there are neither Objects nor Kinds, everything in the Namespace is.
 	Kinds     []schema.GroupKind
 	Namespace string
 
-	// Serves reports whether a replay can have objects of a kind, which may be defined. It may be nil.
+	// Serves reports whether a replay can have objects of a kind, which may be defined. It may be
+	// nil.
 	Serves func(schema.GroupVersionKind) bool
 }
 
@@ -69,8 +70,8 @@ type reader struct {
 	unread    map[string]string
 }
 
-// Collect reads a recording from a cluster, with its Secrets as they are: see Hide. It also returns the
-// other Secrets, as far as they can be read. The cluster is only read, with the rights of the
+// Collect reads a recording from a cluster, with its Secrets as they are: see Hide. It also returns
+// the other Secrets, as far as they can be read. The cluster is only read, with the rights of the
 // configuration's user; what that may not read is named in the recording.
 func Collect(ctx context.Context, config *rest.Config, request Request) (*Recording, []*unstructured.Unstructured, error) {
 	config = rest.CopyConfig(config)
@@ -131,8 +132,8 @@ func (r *reader) add(obj *unstructured.Unstructured) {
 	}
 }
 
-// namespacesOf returns the namespaces that are read: all if an object has none, because what it owns may
-// be in any.
+// namespacesOf returns the namespaces that are read: all if an object has none, because what it
+// owns may be in any.
 func namespacesOf(request Request, named []*unstructured.Unstructured) []string {
 	if len(named) == 0 {
 		return []string{request.Namespace}

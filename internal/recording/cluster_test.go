@@ -20,7 +20,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
-// shopServer is an API server with an application in the namespace shop, and what has nothing to do with it.
+// shopServer is an API server with an application in the namespace shop, and what has nothing to do
+// with it.
 func shopServer(t *testing.T) *apiserver.Server {
 	t.Helper()
 	server := apiserver.New(apiserver.Options{})
@@ -130,7 +131,8 @@ func (r refusing) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.RoundTripper.RoundTrip(request)
 }
 
-// What may not be read is named, and what an unread object owns does not look as if its owner were gone.
+// What may not be read is named, and what an unread object owns does not look as if its owner were
+// gone.
 func TestCollectNamesWhatItMayNotRead(t *testing.T) {
 	web := recording.Wanted{Resource: resourceOf("apps", "v1", "deployments"), Namespace: "shop", Name: "web"}
 	for path, want := range map[string][]string{

@@ -28,13 +28,13 @@ const shortest = 6
 // longest is how many bytes a value has at most that is searched together with all others.
 const longest = 4096
 
-// Hide replaces all values of Secrets, in the Secrets and wherever else they occur: in other objects,
-// in the reports and in the head. others are Secrets that are not recorded, of which recorded objects
-// may have values. Equal values get equal stand-ins of the same length. What a file is left with, because
-// it is also a name, is named in the head.
+// Hide replaces all values of Secrets, in the Secrets and wherever else they occur: in other
+// objects, in the reports and in the head. others are Secrets that are not recorded, of which
+// recorded objects may have values. Equal values get equal stand-ins of the same length. What a
+// file is left with, because it is also a name, is named in the head.
 //
-// A value is found if it occurs as it is, in base64, in hexadecimal, or escaped for JSON or a URL; a part
-// of a value is not, nor is a value of fewer than six bytes outside of Secrets.
+// A value is found if it occurs as it is, in base64, in hexadecimal, or escaped for JSON or a URL;
+// a part of a value is not, nor is a value of fewer than six bytes outside of Secrets.
 func (r *Recording) Hide(others []*unstructured.Unstructured) {
 	h := &hider{standIns: standIns{key: make([]byte, 32)}, names: r.names()}
 	rand.Read(h.key) //nolint:errcheck // it never fails
@@ -243,7 +243,8 @@ func (h *hider) anywhere(value any) any {
 // encoded matches what may be base64.
 var encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{8,}={0,2}`)
 
-// text replaces the values in a text, also in what is encoded in it. deep is how often it was decoded.
+// text replaces the values in a text, also in what is encoded in it. deep is how often it was
+// decoded.
 func (h *hider) text(text string, deep int) string {
 	if h.names[text] {
 		return text

@@ -34,9 +34,9 @@ func (r *reader) start(request Request, named []*unstructured.Unstructured) []*u
 	return list
 }
 
-// related returns objects with what they own, are owned by and refer to, with that of those, and with
-// their namespaces and the definitions of their groups. Of what is not owned by the first ones, only
-// owners and references are followed.
+// related returns objects with what they own, are owned by and refer to, with that of those, and
+// with their namespaces and the definitions of their groups. Of what is not owned by the first
+// ones, only owners and references are followed.
 func (r *reader) related(ctx context.Context, start, named []*unstructured.Unstructured) []*unstructured.Unstructured {
 	for {
 		c := &choice{reader: r, has: map[types.UID]bool{}, byName: map[string][]*unstructured.Unstructured{}, owned: map[types.UID][]*unstructured.Unstructured{}}
@@ -135,8 +135,9 @@ func (c *choice) refer(from *unstructured.Unstructured, path string, beside map[
 // hints are what fields with names of a kind have in their path, where that is not the kind.
 var hints = map[string]string{"PersistentVolume": "volumename", "PersistentVolumeClaim": "claimname"}
 
-// isMeant reports whether a field with the name of an object is about it: it stands beside the kind, the
-// kind is part of its path, or the object is a Secret or a ConfigMap, to which fields of any name refer.
+// isMeant reports whether a field with the name of an object is about it: it stands beside the
+// kind, the kind is part of its path, or the object is a Secret or a ConfigMap, to which fields of
+// any name refer.
 func isMeant(to *unstructured.Unstructured, path, kind string) bool {
 	if kind != "" {
 		return kind == to.GetKind()
@@ -147,8 +148,8 @@ func isMeant(to *unstructured.Unstructured, path, kind string) bool {
 	return to.GetAPIVersion() == "v1" && (to.GetKind() == "Secret" || to.GetKind() == "ConfigMap")
 }
 
-// complete adds the namespaces of the chosen objects, and the definitions of all kinds of their groups:
-// an operator watches kinds of which there is no object, too.
+// complete adds the namespaces of the chosen objects, and the definitions of all kinds of their
+// groups: an operator watches kinds of which there is no object, too.
 func (c *choice) complete() []*unstructured.Unstructured {
 	namespaces, groups := map[string]bool{}, map[string]bool{}
 	for _, obj := range c.list {
@@ -181,8 +182,8 @@ func (r *reader) definitionOf(gvk schema.GroupVersionKind) *unstructured.Unstruc
 	return nil
 }
 
-// addSubjects makes objects the subjects: those that were named, or else those that are being deleted,
-// and those of custom kinds that say that something is wrong.
+// addSubjects makes objects the subjects: those that were named, or else those that are being
+// deleted, and those of custom kinds that say that something is wrong.
 func (r *Recording) addSubjects(start []*unstructured.Unstructured, named bool, from *reader) {
 	for _, obj := range start {
 		state := StateOf(obj)
@@ -193,8 +194,8 @@ func (r *Recording) addSubjects(start []*unstructured.Unstructured, named bool, 
 	}
 }
 
-// completeOwners removes references to owners that are not recorded: in a replay, the garbage collector
-// would delete what they own.
+// completeOwners removes references to owners that are not recorded: in a replay, the garbage
+// collector would delete what they own.
 func (r *Recording) completeOwners(from *reader) {
 	has := map[types.UID]bool{}
 	for _, obj := range r.Objects {

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// standIns has what stands for values. Without the key, which is not written anywhere, a stand-in says
-// of its value only the length, the white space around it, and whether it is a number.
+// standIns has what stands for values. Without the key, which is not written anywhere, a stand-in
+// says of its value only the length, the white space around it, and whether it is a number.
 type standIns struct {
 	key   []byte
 	known map[string]string

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A State is what people see of an object: its deletion, its conditions, and without any of these its
-// status. Times and messages are not in it.
+// A State is what people see of an object: its deletion, its conditions, and without any of these
+// its status. Times and messages are not in it.
 type State struct {
 	Gone       bool
 	Deleted    bool

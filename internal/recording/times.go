@@ -12,9 +12,9 @@ import (
 // moment matches times, as objects have them.
 var moment = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
 
-// At moves all times in the objects as if they had been recorded at a time: what was an hour ago is an
-// hour ago then. An operator compares them with its clock, which is another one when the recording is
-// replayed. Numbers that stand for times are not moved.
+// At moves all times in the objects as if they had been recorded at a time: what was an hour ago is
+// an hour ago then. An operator compares them with its clock, which is another one when the
+// recording is replayed. Numbers that stand for times are not moved.
 func (r *Recording) At(start time.Time) {
 	by := start.Sub(r.Recorded)
 	for _, obj := range r.Objects {

@@ -13,12 +13,12 @@ import (
 	"sync"
 )
 
-// RefusedPrefix begins the lines in which an isolated supervisor names what its program has tried to
-// reach.
+// RefusedPrefix begins the lines in which an isolated supervisor names what its program has tried
+// to reach.
 const RefusedPrefix = "\x00ctrlkit refused "
 
-// Isolation lets a program reach one address, and no other: it runs in a network of its own. A proxy
-// in it refuses everything and names it; programs that use no proxy find no route.
+// Isolation lets a program reach one address, and no other: it runs in a network of its own. A
+// proxy in it refuses everything and names it; programs that use no proxy find no route.
 type Isolation struct {
 	Socket  string // Unix socket outside, which leads to Address
 	Address string // TCP address inside and outside, on the loopback interface
@@ -46,8 +46,9 @@ func (i Isolation) Forward() (stop func(), err error) {
 	return func() { _ = listener.Close() }, nil //nolint:errcheck // nothing was written
 }
 
-// Enter is called in the network of the program, before it starts: it makes Address lead to Socket, and
-// starts the proxy, whose address it puts into the environment. refused receives a line for each host.
+// Enter is called in the network of the program, before it starts: it makes Address lead to Socket,
+// and starts the proxy, whose address it puts into the environment. refused receives a line for
+// each host.
 func (i Isolation) Enter(refused io.Writer) error {
 	if err := loopbackUp(); err != nil {
 		return err

@@ -22,8 +22,9 @@ func CanIsolate() error {
 	return nil
 }
 
-// isolatedProcessGroup starts a process in a group and in a network of its own. It is root in there,
-// which is what it takes to bring up the loopback interface, and has the rights of the user outside.
+// isolatedProcessGroup starts a process in a group and in a network of its own. It is root in
+// there, which is what it takes to bring up the loopback interface, and has the rights of the user
+// outside.
 func isolatedProcessGroup() *syscall.SysProcAttr {
 	attributes := ownProcessGroup()
 	attributes.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET

@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// LoadKubeconfig reads files, whose paths are separated as in KUBECONFIG, and describes the cluster for a person.
+// LoadKubeconfig reads files, whose paths are separated as in KUBECONFIG, and describes the cluster
+// for a person.
 func LoadKubeconfig(paths string) (config *rest.Config, where string, err error) {
 	rules := &clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(paths)}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil)

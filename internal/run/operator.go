@@ -81,7 +81,8 @@ func (o *operator) stop() {
 	})
 }
 
-// kill ends the operator and the processes that it started at once, and waits until they have ended.
+// kill ends the operator and the processes that it started at once, and waits until they have
+// ended.
 func (o *operator) kill() {
 	o.stopping.Do(func() {
 		_ = o.lifeline.Close() // its supervisor kills it

@@ -7,10 +7,10 @@ package run
 // started it, even if that is killed.
 type Process struct{ *operator }
 
-// StartProcess starts a program. supervisor is the beginning of a command line that calls [Supervise]
-// with the arguments after "--", environment is added to that of this process, and line is called for
-// each line that the program writes; it may be nil. If isolation is not nil, the program reaches nothing
-// but its address, and some lines begin with [RefusedPrefix].
+// StartProcess starts a program. supervisor is the beginning of a command line that calls
+// [Supervise] with the arguments after "--", environment is added to that of this process, and line
+// is called for each line that the program writes; it may be nil. If isolation is not nil, the
+// program reaches nothing but its address, and some lines begin with [RefusedPrefix].
 func StartProcess(supervisor, argv, environment []string, isolation *Isolation, line func(string)) (*Process, error) {
 	group := ownProcessGroup()
 	if isolation != nil {

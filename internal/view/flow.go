@@ -27,8 +27,8 @@ const (
 	mostActions   = 60
 )
 
-// workflowBegan keeps the shape of a workflow. It describes one while there are viewers, and the first
-// one of each step without.
+// workflowBegan keeps the shape of a workflow. It describes one while there are viewers, and the
+// first one of each step without.
 func (a *Activity) workflowBegan(entry journal.Entry, event journal.WorkflowBegan) {
 	key := workflowKey{entry.Controller, event.Step}
 	a.mu.Lock()
@@ -80,8 +80,8 @@ func namesIn(n outline.Node, names map[string]bool) int {
 	return size
 }
 
-// picture draws the steps of a controller, with the workflows in them, and what became of each: nil if
-// the list of steps says as much.
+// picture draws the steps of a controller, with the workflows in them, and what became of each: nil
+// if the list of steps says as much.
 func (v *viewing) picture(x *explanation.Explanation, c *explanation.Controller) template.HTML {
 	g := &drawing.Graph{Title: "Steps of controller " + c.Name + ": " + inWordsOf(c.Steps), Direction: drawing.LeftRight}
 	chain := flow.Begin(g, &g.Root)
@@ -117,8 +117,8 @@ func inWordsOf(steps []explanation.Step) string {
 	return explanation.OneLine(strings.Join(texts, ", "))
 }
 
-// outcomesOf returns what became of the actions of a workflow. That a part of a graph is blocked holds
-// for each action in it.
+// outcomesOf returns what became of the actions of a workflow. That a part of a graph is blocked
+// holds for each action in it.
 func outcomesOf(x *explanation.Explanation, s *explanation.Step, shape outline.Node) flow.Outcome {
 	of := map[string]*explanation.Step{}
 	for i := range s.Actions {
@@ -148,8 +148,8 @@ func outcomesOf(x *explanation.Explanation, s *explanation.Step, shape outline.N
 	}
 }
 
-// look returns how a step or an action looks in a picture. It says nothing that changes with the time:
-// the picture is made again only if something happens.
+// look returns how a step or an action looks in a picture. It says nothing that changes with the
+// time: the picture is made again only if something happens.
 func look(s *explanation.Step) (drawing.Tone, []string) {
 	text := s.State
 	switch {

@@ -26,8 +26,8 @@ var shop = describer{Kind: outline.KindSequential, Children: []outline.Node{
 	{Kind: outline.KindGraph, Children: []outline.Node{named("Volume"), {Kind: outline.KindSequential, Children: []outline.Node{named("Pods"), named("Scale")}}}, After: [][]int{nil, {0}}},
 }}
 
-// ran notes a reconcile of an object with that workflow: one action passes, one fails or is done, and
-// the rest is blocked, or done.
+// ran notes a reconcile of an object with that workflow: one action passes, one fails or is done,
+// and the rest is blocked, or done.
 func (w *world) ran(name string, err error) {
 	outcome, result := journal.Outcome{}, journal.ResultDone
 	if err != nil {
@@ -47,8 +47,8 @@ func (w *world) ran(name string, err error) {
 
 const ofA = "object?group=example.com&kind=Database&namespace=shop&name=a"
 
-// The page of an object draws its workflow, with what became of each action, also of those in a part
-// that is blocked, and follows the next reconcile.
+// The page of an object draws its workflow, with what became of each action, also of those in a
+// part that is blocked, and follows the next reconcile.
 func TestPicture(t *testing.T) {
 	w := newWorld(t)
 	w.put("a", "Quota", "3 of 10")

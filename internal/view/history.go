@@ -20,8 +20,9 @@ type conditionStrip struct {
 	Parts []stripPart
 }
 
-// history draws the conditions of an object that have changed since the first entry of a journal: what it has recorded of
-// their changes, and before the first of them what the last transition says.
+// history draws the conditions of an object that have changed since the first entry of a journal:
+// what it has recorded of their changes, and before the first of them what the last transition
+// says.
 func (v *viewing) history(conditions []metav1.Condition, entries []journal.Entry, ofEngine bool) []block {
 	if len(entries) == 0 || len(conditions) == 0 {
 		return nil

@@ -136,7 +136,8 @@ func conditionLines(conditions []metav1.Condition, ofEngine bool) []conditionLin
 	return all
 }
 
-// abnormal are conditions that are False when all is well: those of the engine and of package external.
+// abnormal are conditions that are False when all is well: those of the engine and of package
+// external.
 var abnormal = []string{"Stalled", "Reconciling", "Creating", "Updating", "Deleting", "Drifted", "Failed"}
 
 func toneOfCondition(c metav1.Condition, ofEngine bool) string {

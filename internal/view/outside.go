@@ -34,8 +34,8 @@ type outsideLine struct {
 	At   time.Time
 }
 
-// outsideOf returns the resource outside the cluster of an object, nil if it has none. The system is
-// named by the step that calls it.
+// outsideOf returns the resource outside the cluster of an object, nil if it has none. The system
+// is named by the step that calls it.
 func outsideOf(obj *unstructured.Unstructured, conditions []metav1.Condition, entries []journal.Entry) *outsideLine {
 	line := &outsideLine{}
 	called := false

@@ -111,9 +111,9 @@ func rowOf(obj client.Object, kind schema.GroupVersionKind, result journal.Resul
 	return r
 }
 
-// ofConditions returns the state of an object that is not ready by its conditions alone, empty if they
-// do not say it. Those of an engine have a condition Reconciling that repeats Ready, and the class of
-// a failure is its reason. A reason of the operator's own says neither.
+// ofConditions returns the state of an object that is not ready by its conditions alone, empty if
+// they do not say it. Those of an engine have a condition Reconciling that repeats Ready, and the
+// class of a failure is its reason. A reason of the operator's own says neither.
 func ofConditions(ready, reconciling *metav1.Condition) State {
 	if reconciling == nil || reconciling.Status != metav1.ConditionTrue || reconciling.Reason != ready.Reason || reconciling.Message != ready.Message {
 		return ""
@@ -121,8 +121,8 @@ func ofConditions(ready, reconciling *metav1.Condition) State {
 	return ofReason[ready.Reason]
 }
 
-// ofReason has the reasons of packages step and external for a wait, and the classes of package failure
-// that are worse than one.
+// ofReason has the reasons of packages step and external for a wait, and the classes of package
+// failure that are worse than one.
 var ofReason = func() map[string]State {
 	all := map[string]State{"Waiting": Waiting, "InProgress": Waiting, "Absent": Waiting, "Unavailable": Waiting}
 	for _, class := range []failure.Class{

@@ -11,8 +11,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// Without a journal, the conditions of an engine tell a failure from a wait, and those of others are
-// not taken for them.
+// Without a journal, the conditions of an engine tell a failure from a wait, and those of others
+// are not taken for them.
 func TestStateByConditions(t *testing.T) {
 	for _, test := range []struct {
 		name, reason string

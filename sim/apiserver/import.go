@@ -17,12 +17,12 @@ import (
 
 // Import stores objects as another server has them: their UIDs, resource versions, managed fields,
 // times and statuses stay as they are, and nothing is defaulted, validated or garbage collected. An
-// object that is there already is replaced. The kinds of imported CustomResourceDefinitions are served
-// at once. OnChange is not called, because nothing has changed; watches get the objects.
+// object that is there already is replaced. The kinds of imported CustomResourceDefinitions are
+// served at once. OnChange is not called, because nothing has changed; watches get the objects.
 //
-// Import takes the objects over: the caller must not change them any more. It returns an error for an
-// object without a resource version, or of a kind that the server does not know, and has then stored
-// those before it.
+// Import takes the objects over: the caller must not change them any more. It returns an error for
+// an object without a resource version, or of a kind that the server does not know, and has then
+// stored those before it.
 func (s *Server) Import(objects ...map[string]any) error {
 	s.mu.Lock()
 	defer s.unlock()

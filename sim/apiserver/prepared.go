@@ -40,8 +40,8 @@ func Prepare(definitions ...*apiextensionsv1.CustomResourceDefinition) *Prepared
 	return p
 }
 
-// Check returns what a server has against the definitions, of which it checks those, too, that none has
-// used yet.
+// Check returns what a server has against the definitions, of which it checks those, too, that none
+// has used yet.
 func (p *Prepared) Check() error {
 	for _, d := range p.definitions {
 		if err := d.load(); err != nil {
@@ -62,11 +62,11 @@ func (d *preparedDefinition) load() error {
 	return d.err
 }
 
-// InstallPrepared does what [Server.Install] does, for definitions that other servers have, too, and
-// defers what takes long: a definition is checked and compiled when a request for its kind is the first,
-// of all servers, and such requests are answered with an internal error if it is wrong. Use
-// [Prepared.Check] to know before. [Server.Objects] leaves the definitions out until a request for
-// definitions comes.
+// InstallPrepared does what [Server.Install] does, for definitions that other servers have, too,
+// and defers what takes long: a definition is checked and compiled when a request for its kind is
+// the first, of all servers, and such requests are answered with an internal error if it is wrong.
+// Use [Prepared.Check] to know before. [Server.Objects] leaves the definitions out until a request
+// for definitions comes.
 func (s *Server) InstallPrepared(p *Prepared) error {
 	for _, d := range p.definitions {
 		if serveLater(s, d) {
@@ -99,8 +99,8 @@ type deferred struct {
 	at       time.Time
 }
 
-// serveLater serves a definition, and keeps its place in the history. It reports false if there is one
-// of that name already.
+// serveLater serves a definition, and keeps its place in the history. It reports false if there is
+// one of that name already.
 func serveLater(s *Server, d *preparedDefinition) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -111,7 +111,8 @@ func (r *Request) resolve() {
 	r.Verb = r.verb()
 }
 
-// isSet reports whether a parameter is true, as the API server reads it: clients in Python write True.
+// isSet reports whether a parameter is true, as the API server reads it: clients in Python write
+// True.
 func (r *Request) isSet(parameter string) (set bool) {
 	values := r.Query[parameter]
 	_ = runtime.Convert_Slice_string_To_bool(&values, &set, nil) //nolint:errcheck // every text is true or false

@@ -167,8 +167,8 @@ type Object struct {
 	Content         map[string]any
 }
 
-// Objects returns all objects, ordered by resource, namespace and name. See [Server.InstallPrepared] for
-// those that it leaves out.
+// Objects returns all objects, ordered by resource, namespace and name. See
+// [Server.InstallPrepared] for those that it leaves out.
 func (s *Server) Objects() []Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()

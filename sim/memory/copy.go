@@ -25,23 +25,24 @@ import (
 )
 
 // A Source is a cluster that is copied while it is used: the objects of a resource are read when a
-// client first asks for that resource, and then belong to the copy. A Source is only read. Its methods
-// are called one at a time.
+// client first asks for that resource, and then belong to the copy. A Source is only read. Its
+// methods are called one at a time.
 type Source interface {
 	// Read returns all objects of a resource, each with its apiVersion, its kind and its resource
-	// version, in the given version or another one. The copy takes them over. An error is the answer
-	// to all requests for that resource: an apierrors.APIStatus as it is, any other as an internal
-	// error.
+	// version, in the given version or another one. The copy takes them over. An error is the
+	// answer to all requests for that resource: an apierrors.APIStatus as it is, any other as an
+	// internal error.
 	Read(ctx context.Context, resource schema.GroupVersionResource) ([]map[string]any, error)
 
 	// Dependents returns the resources which have objects with an owner reference to one of these
-	// UIDs, or are in a namespace with one of them, and the UIDs of these objects. It is called before
-	// objects are deleted, because their dependents, of whatever kind, are deleted with them.
+	// UIDs, or are in a namespace with one of them, and the UIDs of these objects. It is called
+	// before objects are deleted, because their dependents, of whatever kind, are deleted with
+	// them.
 	Dependents(ctx context.Context, owners []types.UID) ([]schema.GroupVersionResource, []types.UID, error)
 }
 
-// notCopied are resources with objects that last for seconds, or are about processes of the source: a
-// Lease of the running operator would keep the one that uses the copy from working.
+// notCopied are resources with objects that last for seconds, or are about processes of the source:
+// a Lease of the running operator would keep the one that uses the copy from working.
 var notCopied = map[schema.GroupResource]bool{
 	{Group: "coordination.k8s.io", Resource: "leases"}: true,
 	{Resource: "events"}:                         true,
@@ -79,8 +80,9 @@ type original struct {
 	read map[schema.GroupResource]error // the resources that were read, with the error if they could not be
 }
 
-// copyFrom begins a copy with the definitions and the namespaces of a source. Definitions that can't
-// be read make the kinds unknown which they define, and requests for these are answered with 404.
+// copyFrom begins a copy with the definitions and the namespaces of a source. Definitions that
+// can't be read make the kinds unknown which they define, and requests for these are answered with
+// 404.
 func (c *Cluster) copyFrom(source Source) error {
 	c.copied = &original{source: source, read: map[schema.GroupResource]error{}}
 	for _, resource := range []schema.GroupVersionResource{definitions, namespaces, accounts} {
@@ -97,8 +99,8 @@ func isRefusal(err error) bool {
 }
 
 // Read copies the objects of a resource from the source, unless they were copied before, with those
-// of the kinds of their owners, and what players need with them. It does nothing if the cluster is no
-// copy. The error is that of the source.
+// of the kinds of their owners, and what players need with them. It does nothing if the cluster is
+// no copy. The error is that of the source.
 func (c *Cluster) Read(resource schema.GroupVersionResource) error {
 	if c.copied == nil {
 		return nil
@@ -283,9 +285,9 @@ func refuse(w http.ResponseWriter, err error) {
 	_ = json.NewEncoder(w).Encode(status) //nolint:errcheck // the client is gone
 }
 
-// Do sends a request to the cluster on behalf of an actor, whose name changes carry, and returns the
-// object that it is answered with. agent is the user agent, which is also the default field manager.
-// body is encoded as JSON; it may be nil. The error has the status of the answer.
+// Do sends a request to the cluster on behalf of an actor, whose name changes carry, and returns
+// the object that it is answered with. agent is the user agent, which is also the default field
+// manager. body is encoded as JSON; it may be nil. The error has the status of the answer.
 func (c *Cluster) Do(actor, agent, method, path, contentType string, body any) (*unstructured.Unstructured, error) {
 	request, err := apiserver.NewRequest(method, path, "", nil)
 	if err != nil {
@@ -326,8 +328,8 @@ func (c *Cluster) do(actor, agent, method, path, contentType string, body any) (
 	return content, nil
 }
 
-// Objects returns all objects of the cluster, ordered by resource, namespace and name, without those
-// that are still in the source only. Their contents are read-only.
+// Objects returns all objects of the cluster, ordered by resource, namespace and name, without
+// those that are still in the source only. Their contents are read-only.
 func (c *Cluster) Objects() []apiserver.Object {
 	c.turn.Lock()
 	defer c.turn.Unlock()

@@ -64,7 +64,8 @@ func (s *source) has(resource string) bool {
 	return slices.Contains(s.read, resource)
 }
 
-// object returns an object of a source. owner may be empty; it is the name, and the UID, of a Deployment.
+// object returns an object of a source. owner may be empty; it is the name, and the UID, of a
+// Deployment.
 func object(apiVersion, kind, name, version, owner string) map[string]any {
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	obj.SetAPIVersion(apiVersion)

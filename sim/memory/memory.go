@@ -38,16 +38,16 @@ type Options struct {
 	// Node and no objects.
 	Source Source
 
-	// Changed is called for each change that is made in the cluster, in the order of the changes. It
-	// must return at once, and call no method of the cluster. It may be nil.
+	// Changed is called for each change that is made in the cluster, in the order of the changes.
+	// It must return at once, and call no method of the cluster. It may be nil.
 	Changed func(apiserver.Change)
 
 	// Asked is called for each request of a client, before it is answered. It may be called
 	// concurrently. It may be nil.
 	Asked func(*apiserver.Request)
 
-	// Wrap wraps the handler that serves the API to clients, to answer some requests otherwise. It is
-	// called once, before Start returns. It may be nil.
+	// Wrap wraps the handler that serves the API to clients, to answer some requests otherwise. It
+	// is called once, before Start returns. It may be nil.
 	Wrap func(http.Handler) http.Handler
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 
-// The controllers of a cluster that was copied hash templates in another way than the players: a change
-// that leaves the template alone replaces no Pod.
+// The controllers of a cluster that was copied hash templates in another way than the players: a
+// change that leaves the template alone replaces no Pod.
 func TestRevisionsOfAnotherHash(t *testing.T) {
 	play(t, player.Defaults(), func(t *theater) {
 		d, set := deployment(3), statefulSet()
@@ -66,8 +66,8 @@ func ownedBy(owner client.Object, kind string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: new(true)}}
 }
 
-// A load balancer keeps the address that it has, and Endpoints of the controller of Kubernetes are kept
-// although nothing owns them.
+// A load balancer keeps the address that it has, and Endpoints of the controller of Kubernetes are
+// kept although nothing owns them.
 func TestServicesThatWereCopied(t *testing.T) {
 	play(t, player.Defaults(), func(t *theater) {
 		service := &corev1.Service{ObjectMeta: named("x"), Spec: corev1.ServiceSpec{

@@ -31,8 +31,8 @@ func templateHash(template *corev1.PodTemplateSpec) string {
 	return rand.SafeEncodeString(strconv.FormatUint(uint64(hashOf(string(data))), 10))
 }
 
-// isOfTemplate reports whether what has a hash and a template was made for a template. The controllers
-// of a cluster that was copied compute other hashes, so equal templates count, too.
+// isOfTemplate reports whether what has a hash and a template was made for a template. The
+// controllers of a cluster that was copied compute other hashes, so equal templates count, too.
 func isOfTemplate(hash string, made, template *corev1.PodTemplateSpec) bool {
 	if hash == templateHash(template) {
 		return true

@@ -95,8 +95,8 @@ func playSlice(s *Stage, service *corev1.Service, pods []*corev1.Pod) error {
 	return s.Update(slice)
 }
 
-// endpointsManagedBy is the label of the Endpoints that the controller of Kubernetes keeps, which have no
-// owner reference.
+// endpointsManagedBy is the label of the Endpoints that the controller of Kubernetes keeps, which
+// have no owner reference.
 const endpointsManagedBy = "endpoints.kubernetes.io/managed-by"
 
 // playEndpoints keeps the Endpoints of a Service. Unlike the real ones they have an owner reference,

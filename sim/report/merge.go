@@ -91,8 +91,8 @@ func (s Simulation) add(other Simulation) (Simulation, error) {
 	return s, nil
 }
 
-// addNotRun adds what was not run of two shards. A kind of which a shard has run all counts with those that
-// the other has.
+// addNotRun adds what was not run of two shards. A kind of which a shard has run all counts with
+// those that the other has.
 func addNotRun(a, b []NotRun) []NotRun {
 	var list []NotRun
 	for _, n := range slices.Concat(a, b) {

@@ -97,8 +97,8 @@ func (p *Planner) eventually(done func() bool) bool {
 	return true
 }
 
-// reader returns the configuration of a user who may read and nothing else, and the requests of which are
-// counted.
+// reader returns the configuration of a user who may read and nothing else, and the requests of
+// which are counted.
 func (p *Planner) reader() *rest.Config {
 	p.Helper()
 	config, err := p.plane.AddUser("reader")
@@ -171,8 +171,9 @@ func (p *Planner) make(c Change) error {
 	return p.cluster.WithWatch.Patch(p.Context(), c.apply.DeepCopy(), client.RawPatch("application/merge-patch+json", patch))
 }
 
-// Check plans changes, makes them, and compares: what the operator does is compared by field, and what
-// other controllers do by kind, because their objects have names that are chosen. It returns the plan.
+// Check plans changes, makes them, and compares: what the operator does is compared by field, and
+// what other controllers do by kind, because their objects have names that are chosen. It returns
+// the plan.
 func (p *Planner) Check(resources []schema.GroupVersionResource, changes ...Change) *plan.Plan {
 	p.Helper()
 	planned, err := p.plan(changes)
@@ -227,8 +228,8 @@ func (p *Planner) inNamespace(changes []plan.Change) []plan.Change {
 // named are the kinds of which other controllers choose the names.
 var named = map[string]bool{"ReplicaSet": true, "Pod": true, "EndpointSlice": true}
 
-// described returns a line for each object and each field that changes, and for each number of objects
-// with chosen names.
+// described returns a line for each object and each field that changes, and for each number of
+// objects with chosen names.
 func described(changes []plan.Change) []string {
 	var lines []string
 	numbers := map[string]int{}

@@ -19,8 +19,8 @@ import (
 // drawing does not have, and those of w.
 func SVG(w io.Writer, g *drawing.Graph) error { return write(w, g, styleSheet()) }
 
-// Fragment writes g as SVG for a page with a style sheet of its own, which has a rule for the class of
-// each tone. The attributes in it are the colors for a light background.
+// Fragment writes g as SVG for a page with a style sheet of its own, which has a rule for the class
+// of each tone. The attributes in it are the colors for a light background.
 func Fragment(w io.Writer, g *drawing.Graph) error { return write(w, g, "") }
 
 func write(w io.Writer, g *drawing.Graph, styles string) error {

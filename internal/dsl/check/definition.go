@@ -127,8 +127,8 @@ func NewDefinitions(key, label string, list []*definitions.Definition) *Package 
 	return p
 }
 
-// others describes what definitions serve instead of a group and version: the versions of the group if
-// there are any, and otherwise a few of all.
+// others describes what definitions serve instead of a group and version: the versions of the group
+// if there are any, and otherwise a few of all.
 func others(label string, served []string) string {
 	group, _, _ := splitGroupVersion(label)
 	of := slices.DeleteFunc(slices.Clone(served), func(other string) bool {

@@ -22,8 +22,8 @@ import (
 )
 
 // Loader is a [check.Loader] with a few small packages: reduced forms of k8s.io/api/core/v1,
-// k8s.io/api/batch/v1 and k8s.io/api/apps/v1, and controller-kit-demo/api/v1. All definitions that a
-// document names are those of testdata/fake/traffic.yaml. It starts no process and reads no file.
+// k8s.io/api/batch/v1 and k8s.io/api/apps/v1, and controller-kit-demo/api/v1. All definitions that
+// a document names are those of testdata/fake/traffic.yaml. It starts no process and reads no file.
 type Loader struct{}
 
 var _ check.Loader = Loader{}

@@ -1,8 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stage serves the page of an operator that does not run, about as many objects as one wants:
-// for tests and measurements of the page in a browser.
+// Package stage serves the page of an operator that does not run, about as many objects as one
+// wants: for tests and measurements of the page in a browser.
 package stage
 
 import (

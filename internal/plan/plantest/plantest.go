@@ -1,8 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plantest runs operators as processes in tests of plans: the test binary is the operator, and
-// its supervisor.
+// Package plantest runs operators as processes in tests of plans: the test binary is the operator,
+// and its supervisor.
 package plantest
 
 import (
@@ -22,8 +22,8 @@ const (
 	operatorArgument  = "operate"
 )
 
-// Main is called first in TestMain. It returns in the process of the tests, and ends the others: operate
-// is the operator, which gets the arguments of Program and the cluster of KUBECONFIG.
+// Main is called first in TestMain. It returns in the process of the tests, and ends the others:
+// operate is the operator, which gets the arguments of Program and the cluster of KUBECONFIG.
 func Main(operate func(arguments []string) error) {
 	if len(os.Args) < 2 {
 		return
@@ -70,7 +70,8 @@ func Program(t testing.TB, arguments ...string) plan.Program {
 	return plan.Program{Argv: append([]string{executable(t), operatorArgument}, arguments...)}
 }
 
-// Start runs the operator on the cluster of a kubeconfig file, with nothing between, until stop is called.
+// Start runs the operator on the cluster of a kubeconfig file, with nothing between, until stop is
+// called.
 func Start(t testing.TB, kubeconfig string, arguments ...string) (stop func()) {
 	t.Helper()
 	p, err := run.StartProcess(Supervisor(t), Program(t, arguments...).Argv, []string{"KUBECONFIG=" + kubeconfig}, nil, nil)

@@ -60,8 +60,8 @@ func (a *Actors) LeaveOrphan(r *apiserver.Request) {
 	})
 }
 
-// createAs creates an object in the way in which a request is about to, with the same field manager: an
-// apply of the operator then removes the fields that it does not want any more.
+// createAs creates an object in the way in which a request is about to, with the same field
+// manager: an apply of the operator then removes the fields that it does not want any more.
 func createAs(a *Actors, r *apiserver.Request, content map[string]any) (*stored, bool) {
 	data, err := json.Marshal(content)
 	if err != nil {

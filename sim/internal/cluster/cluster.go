@@ -243,8 +243,8 @@ func (c *Cluster) Ask(actor, method, path, contentType string, body []byte) ([]b
 	return c.Answer(request)
 }
 
-// Answer lets the server answer a request, which the trace has if it is a write. The answer is JSON, or an
-// error for codes from 400 on.
+// Answer lets the server answer a request, which the trace has if it is a write. The answer is
+// JSON, or an error for codes from 400 on.
 func (c *Cluster) Answer(request *apiserver.Request) ([]byte, error) {
 	response := c.Server.Serve(request)
 	if request.Method != http.MethodGet {

@@ -179,8 +179,8 @@ func (in *Injector) Write(w *Write) *Answer {
 	return answer
 }
 
-// execute lets the server do a write. One that changes nothing is no work: an operator that polls with it
-// is idle, and the proof of that shows the write.
+// execute lets the server do a write. One that changes nothing is no work: an operator that polls
+// with it is idle, and the proof of that shows the write.
 func (in *Injector) execute(r *apiserver.Request, what string) *apiserver.Response {
 	in.Judge.BeforeWrite(r)
 	before := in.Cluster.Changes()

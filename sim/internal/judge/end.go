@@ -35,8 +35,8 @@ func (noPanic) AtEnd(_ *ledger, e End, v violate) {
 }
 
 var (
-	// recovered matches the error of a reconcile that has panicked. What is before it differs between
-	// runs: the time, the object.
+	// recovered matches the error of a reconcile that has panicked. What is before it differs
+	// between runs: the time, the object.
 	recovered = regexp.MustCompile(`panic: (.*) \[recovered\]`)
 
 	// stacktrace matches what apimachinery logs when it recovers a panic.
@@ -46,8 +46,8 @@ var (
 // stackLines is how many lines of a stack are shown, at most.
 const stackLines = 16
 
-// stackOf returns the stack of the last panic that was logged, from the line that has panicked on. The
-// frames above it are those of the recovery.
+// stackOf returns the stack of the last panic that was logged, from the line that has panicked on.
+// The frames above it are those of the recovery.
 func stackOf(logs []string) string {
 	for _, line := range slices.Backward(logs) {
 		found := stacktrace.FindStringSubmatch(line)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A panic is one finding whenever it happens and whatever the object, and it has the stack below the
-// line that has panicked. An error that speaks of a stack has none.
+// A panic is one finding whenever it happens and whatever the object, and it has the stack below
+// the line that has panicked. An error that speaks of a stack has none.
 func TestPanicsAreToldApartByWhatPanicked(t *testing.T) {
 	said := func(logs ...string) (texts []string) {
 		noPanic{}.AtEnd(nil, End{Logs: logs}, func(text string, _ ...differences) { texts = append(texts, text) })

@@ -82,8 +82,8 @@ type noNoopWrites struct {
 	polled  map[string]int // how often a write has changed nothing since, long after it
 }
 
-// pollTime is how long after the last change a write comes by the clock, and not because of the change.
-// polledOften is how often it has to come.
+// pollTime is how long after the last change a write comes by the clock, and not because of the
+// change. polledOften is how often it has to come.
 const (
 	pollTime    = 2 * time.Minute
 	polledOften = 2

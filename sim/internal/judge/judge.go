@@ -76,9 +76,9 @@ type registered struct {
 	oracle any
 }
 
-// oracles returns all oracles that watch runs, with empty memories. BecomesIdle, Mended, NoGoroutineLeft,
-// OperatorRuns and ScriptRuns are not among them: only who drives the run can see whether they
-// hold, and calls [Judge.Report].
+// oracles returns all oracles that watch runs, with empty memories. BecomesIdle, Mended,
+// NoGoroutineLeft, OperatorRuns and ScriptRuns are not among them: only who drives the run can see
+// whether they hold, and calls [Judge.Report].
 func oracles() []registered {
 	return []registered{
 		{oracle.SilentWhenIdle, &silentWhenIdle{}},

@@ -62,7 +62,8 @@ func (o noOrphans) WhenIdle(l *ledger, i Idle, v violate) {
 			continue
 		}
 		if !slices.ContainsFunc(o.made[uid], l.isThere) {
-			// Reports tell findings apart by their first line: what else was there makes no other one.
+			// Reports tell findings apart by their first line: what else was there makes no other
+			// one.
 			v(fmt.Sprintf("%s is still there, although what the operator has created it for is gone; if that is meant, say so with sim.Keeps\nit was created for %s",
 				l.uids[uid], strings.Join(slices.Compact(o.made[uid]), " or ")))
 		}

@@ -101,8 +101,8 @@ func TestEveryMutantIsCaught(t *testing.T) {
 	}
 }
 
-// The report of a mutant that is run as users run an operator is in the documentation: make pictures
-// takes the picture.
+// The report of a mutant that is run as users run an operator is in the documentation: make
+// pictures takes the picture.
 func TestDrawn(t *testing.T) {
 	if *drawn == "" {
 		t.Skip("-drawn names no mutant")

@@ -132,8 +132,8 @@ func (m module) sites(pcs []uintptr) []report.Site {
 	return library[:min(len(library), 1)]
 }
 
-// SiteOfText returns the innermost line of the operator's code in the text of a goroutine's stack, as
-// runtime.Stack writes it, and the empty string if there is none.
+// SiteOfText returns the innermost line of the operator's code in the text of a goroutine's stack,
+// as runtime.Stack writes it, and the empty string if there is none.
 func SiteOfText(stack string) string { return theModule().siteOfText(stack) }
 
 func (m module) siteOfText(stack string) string {

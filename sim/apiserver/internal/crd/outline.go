@@ -18,9 +18,9 @@ type outline struct {
 	err  error
 }
 
-// Outline returns a definition that is neither checked nor compiled: [Version.Compile] does that, and has
-// to be called before what depends on a schema. Most kinds of an operator are not used by a test of it.
-// The source must not be modified any more.
+// Outline returns a definition that is neither checked nor compiled: [Version.Compile] does that,
+// and has to be called before what depends on a schema. Most kinds of an operator are not used by a
+// test of it. The source must not be modified any more.
 func Outline(source *apiextensionsv1.CustomResourceDefinition) *Definition {
 	d := newDefinition(source)
 	o := &outline{source: source, versions: d.Versions}
@@ -30,8 +30,8 @@ func Outline(source *apiextensionsv1.CustomResourceDefinition) *Definition {
 	return d
 }
 
-// Compile compiles all versions of the definition of an [Outline], once, and returns what is wrong with
-// it. It does nothing for other definitions, and may be called concurrently.
+// Compile compiles all versions of the definition of an [Outline], once, and returns what is wrong
+// with it. It does nothing for other definitions, and may be called concurrently.
 func (v *Version) Compile() error {
 	if v.outline == nil {
 		return nil
