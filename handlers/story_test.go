@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,7 +52,7 @@ func playStories(t *testing.T, file string) {
 type storyWorld struct {
 	*world
 	registered map[string]*handlers.Registration
-	healed     bool // handlers that fail do not any more
+	healed     atomic.Bool // handlers that fail do not any more
 }
 
 func duration(t *testing.T, text string) time.Duration {
@@ -115,7 +116,7 @@ func (s *storyWorld) set(verb string, words []string) {
 	case "end":
 		s.world.stop()
 	case "heal":
-		s.healed = true
+		s.healed.Store(true)
 	case "install":
 		s.must(s.server.Install(definitionOf(words[0])))
 	case "resync": // an option of the registry
@@ -225,7 +226,7 @@ func handlerOf[T client.Object](s *storyWorld, name string, options []string) ha
 		return func(ctx context.Context, obj T) (ctrl.Result, error) {
 			time.Sleep(takes)
 			s.must(ctx.Err())
-			if fails && !s.healed {
+			if fails && !s.healed.Load() {
 				return ctrl.Result{}, errors.New("refused")
 			}
 			s.call(name + verb + ":" + obj.GetName())
