@@ -78,7 +78,8 @@ func TestServicesThatWereCopied(t *testing.T) {
 		service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1", IPMode: new(corev1.LoadBalancerIPModeVIP)}}
 		_, path := t.path(service)
 		t.ask(http.MethodPut, path+"/status", service)
-		endpoints := &corev1.Endpoints{ObjectMeta: named("x")} //nolint:staticcheck // clients still read Endpoints
+		//lint:ignore SA1019 clients still read Endpoints
+		endpoints := &corev1.Endpoints{ObjectMeta: named("x")}
 		endpoints.Labels = map[string]string{"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
 		t.create(endpoints, deployment(2))
 		t.settle()
