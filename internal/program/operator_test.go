@@ -5,9 +5,7 @@ package program_test
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
@@ -21,46 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/ctrlkit/ctrlkit/internal/run"
-)
-
-// The test binary is the supervisor and the operator, too.
-const (
-	superviseArgument = "supervise"
-	operatorArgument  = "operate"
+	"github.com/ctrlkit/ctrlkit/internal/plan/plantest"
 )
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	switch {
-	case len(os.Args) > 1 && os.Args[1] == superviseArgument:
-		os.Exit(supervise(os.Args[2:]))
-	case len(os.Args) > 1 && os.Args[1] == operatorArgument:
-		if err := operate(ctrl.SetupSignalHandler(), os.Args[2]); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-	default:
-		os.Exit(m.Run())
-	}
-}
-
-func supervise(arguments []string) int {
-	dash := slices.Index(arguments, "--")
-	code, err := 1, error(nil)
-	if i := slices.Index(arguments, "--isolated"); i >= 0 {
-		var isolation *run.Isolation
-		if isolation, err = run.ParseIsolation(arguments[i+1]); err == nil {
-			err = isolation.Enter(os.Stdout)
-		}
-	}
-	if err == nil {
-		code, err = run.Supervise(os.Stdin, arguments[dash+1:], time.Second, os.Stdout, os.Stderr)
-	}
-	if err != nil {
-		fmt.Println(err)
-	}
-	return code
+	plantest.Main(func(arguments []string) error { return operate(ctrl.SetupSignalHandler(), arguments[0]) })
+	os.Exit(m.Run())
 }
 
 // operate runs an operator that keeps a Secret for each ConfigMap with the label app and then says

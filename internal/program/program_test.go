@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ctrlkit/ctrlkit/internal/plan"
+	"github.com/ctrlkit/ctrlkit/internal/plan/plantest"
 	"github.com/ctrlkit/ctrlkit/internal/program"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/run"
@@ -44,7 +44,7 @@ func optionsFor(t *testing.T, bug string) program.Options {
 		t.Fatal(err)
 	}
 	return program.Options{
-		Program: plan.Program{Argv: []string{os.Args[0], operatorArgument, bug}}, Supervisor: []string{os.Args[0], superviseArgument},
+		Program: plantest.Program(t, bug), Supervisor: plantest.Supervisor(t),
 		Script: program.ScriptOf(samples, nil), Namespace: "default", Quiet: time.Second, Settle: 4 * time.Second, Parallel: 2,
 		Progress: func(string) {}, Again: func(p fault.Plan) string { return "again: " + p.String() },
 	}

@@ -52,9 +52,9 @@ func TestDifferencesOfRuns(t *testing.T) {
 		mapOf("played", "", "5", nil),
 	)
 	same := stateOf(
-		mapOf("a", "", "10", data(map[string]any{"refers": "job-a1", "uid": "13", "at": "2026-01-01T00:00:09Z"})),
-		mapOf("job-a1", "job-", "13", data(map[string]any{"of": "first"})),
-		mapOf("job-z9", "job-", "14", data(map[string]any{"of": "second"})),
+		mapOf("a", "", "10", data(map[string]any{"refers": "job-z9", "uid": "13", "at": "2026-01-01T00:00:09Z"})),
+		mapOf("job-a1", "job-", "14", data(map[string]any{"of": "second"})), // in the order of the names, as in a cluster
+		mapOf("job-z9", "job-", "13", data(map[string]any{"of": "first"})),
 	)
 	if found := same.differences(want, nil); len(found) > 0 {
 		t.Errorf("got %v, want none", found)
