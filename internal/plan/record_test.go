@@ -1,0 +1,26 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"testing"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+)
+
+// A process that is started does not count as idle because an earlier one has watched something.
+func TestStarted(t *testing.T) {
+	t.Parallel()
+	r := newRecorder()
+	for _, want := range []bool{true, false} {
+		if !want {
+			r.started()
+		} else {
+			r.asked(&apiserver.Request{Method: "GET", Path: "/api/v1/pods", Verb: "watch"})
+		}
+		if _, watches := r.idleFor(); watches != want {
+			t.Errorf("watches: %t, want %t", watches, want)
+		}
+	}
+}
