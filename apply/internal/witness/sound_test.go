@@ -78,7 +78,10 @@ func runSound(t *testing.T, s *server, cases []soundCase) {
 // apply that changes nothing still writes when entries of the same second get another order by it,
 // on both servers.
 func meaning(u *unstructured.Unstructured) any {
-	entries := strings.Split(strings.TrimSpace(managedFields(u)), "\n")
+	var entries []string
+	for line := range strings.Lines(managedFields(u)) {
+		entries = append(entries, strings.TrimSpace(line))
+	}
 	slices.Sort(entries)
 	u = u.DeepCopy()
 	u.SetManagedFields(nil)
