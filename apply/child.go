@@ -6,7 +6,6 @@ package apply
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -27,6 +26,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 )
 
 // onlyCreate is the resource version with which an object is created. No object has it: the API
@@ -126,7 +126,7 @@ func (c *child) apply(ctx context.Context, content map[string]any, guard, value 
 	}
 	annotations[HashAnnotation] = c.hash
 	metadata["annotations"], metadata[guard], wanted["metadata"] = annotations, value, metadata
-	body, err := json.Marshal(wanted)
+	patch, err := track.ContentPatch(types.ApplyYAMLPatchType, wanted)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", c.Ref, err)
 	}
@@ -134,7 +134,7 @@ func (c *child) apply(ctx context.Context, content map[string]any, guard, value 
 	answer.SetNamespace(c.Namespace)
 	answer.SetName(c.Name)
 	options = append(options, client.FieldOwner(c.manager))
-	if err := c.client.Patch(ctx, answer, client.RawPatch(types.ApplyYAMLPatchType, body), options...); err != nil {
+	if err := c.client.Patch(ctx, answer, patch, options...); err != nil {
 		err = fmt.Errorf("applying %s: %w", c.Ref, readable(err))
 		if strings.Contains(err.Error(), "failed to create typed patch object") { // answered with 500
 			err = terminal(err, ReasonWrongSet, "correct the field that the message names: its definition does not have it, or has another type")

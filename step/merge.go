@@ -5,12 +5,15 @@ package step
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // A merge combines the changes of two clients to the same JSON value.
@@ -174,6 +177,57 @@ func difference(from, to any) (any, bool) {
 	return patch, true
 }
 
+// mergePatch returns the merge patch that turns one object into another of the same type. Only the
+// fields of the object that differ are encoded, which is mostly the status and not the spec.
+func mergePatch(from, to client.Object) (map[string]any, error) {
+	before, after, ok := reflect.ValueOf(from), reflect.ValueOf(to), false
+	if before.Kind() == reflect.Pointer && before.Elem().Kind() == reflect.Struct {
+		before, after, ok = before.Elem(), after.Elem(), true
+	}
+	patch := make(map[string]any)
+	for i := 0; ok && i < before.NumField(); i++ {
+		field := before.Type().Field(i)
+		if !field.IsExported() || reflect.DeepEqual(before.Field(i).Interface(), after.Field(i).Interface()) {
+			continue
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
+		if ok = name != ""; !ok {
+			break // a field that is inlined
+		}
+		a, err1 := jsonOf(before.Field(i).Interface())
+		b, err2 := jsonOf(after.Field(i).Interface())
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, err
+		}
+		if d, changed := difference(a, b); changed {
+			patch[name] = d
+		}
+	}
+	if ok {
+		return patch, nil
+	}
+	a, err1 := jsonOf(from)
+	b, err2 := jsonOf(to)
+	d, _ := difference(a, b)
+	patch, _ = d.(map[string]any)
+	return patch, errors.Join(err1, err2)
+}
+
+// jsonOf returns a value as JSON has it, with large integers exact.
+func jsonOf(value any) (decoded any, err error) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("marshaling the object: %w", err)
+	}
+	if err := utiljson.Unmarshal(data, &decoded); err != nil {
+		return nil, fmt.Errorf("unmarshaling the object: %w", err)
+	}
+	return decoded, nil
+}
+
 // adds reports whether metadata has a finalizer that it did not have before.
 func adds(before, metadata any) bool {
 	finalizers := func(metadata any) []any {
@@ -186,14 +240,11 @@ func adds(before, metadata any) bool {
 
 // treeOf returns an object as JSON has it.
 func treeOf(obj any) (map[string]any, error) {
-	data, err := json.Marshal(obj)
+	decoded, err := jsonOf(obj)
 	if err != nil {
-		return nil, fmt.Errorf("marshaling the object: %w", err)
+		return nil, err
 	}
-	var tree map[string]any
-	if err := utiljson.Unmarshal(data, &tree); err != nil { // it keeps large integers exact
-		return nil, fmt.Errorf("unmarshaling the object: %w", err)
-	}
+	tree, _ := decoded.(map[string]any)
 	if metadata, ok := tree["metadata"].(map[string]any); ok {
 		maps.DeleteFunc(metadata, func(key string, _ any) bool { return !slices.Contains(writable, key) })
 	}

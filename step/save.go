@@ -17,7 +17,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -148,12 +147,8 @@ func (s *saver[T]) changes() (map[string]any, error) {
 	if reflect.DeepEqual(base, obj) || equality.Semantic.DeepEqual(base, obj) {
 		return nil, nil
 	}
-	data, err := client.MergeFrom(base).Data(obj)
+	changed, err := mergePatch(base, obj)
 	if err != nil {
-		return nil, fmt.Errorf("comparing the object with what was read: %w", err)
-	}
-	changed := make(map[string]any)
-	if err := utiljson.Unmarshal(data, &changed); err != nil { // it keeps large integers exact
 		return nil, fmt.Errorf("comparing the object with what was read: %w", err)
 	}
 	return changed, nil

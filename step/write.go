@@ -181,12 +181,18 @@ func (w *writer[T]) patch(ctx context.Context, part savedPart, metadata map[stri
 	target.SetName(w.read.GetName())
 	guarded := map[string]any{"resourceVersion": *w.basedOn(part), "uid": w.read.GetUID()}
 	maps.Copy(guarded, metadata)
+	content := map[string]any{"metadata": guarded}
+	if status != nil {
+		content["status"] = status
+	}
+	patch, err := track.ContentPatch(types.MergePatchType, content)
+	if err != nil {
+		return target, fmt.Errorf("encoding the change: %w", err)
+	}
 	owner := client.FieldOwner(w.resource.owner)
 	if status == nil {
-		patch := client.RawPatch(types.MergePatchType, mustJSON(map[string]any{"metadata": guarded}))
 		return target, w.own().Patch(ctx, target, patch, owner)
 	}
-	patch := client.RawPatch(types.MergePatchType, mustJSON(map[string]any{"metadata": guarded, "status": status}))
 	return target, w.own().Status().Patch(ctx, target, patch, owner)
 }
 

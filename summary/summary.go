@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -94,6 +95,9 @@ func OfKind(obj client.Object, gvk schema.GroupVersionKind) Summary {
 			return terminating(obj, nil)
 		}
 		return unknown(ReasonMetadataOnly, "only its metadata is at hand, not its status")
+	}
+	if s, ok := obj.(*corev1.Service); ok && !deleted && s.Spec.Type != corev1.ServiceTypeLoadBalancer && len(s.Status.Conditions) == 0 {
+		return Summary{State: StateReady} // as ofService, without encoding it
 	}
 	d, err := newDocument(obj, gvk)
 	switch {

@@ -5,6 +5,7 @@ package track
 
 import (
 	"context"
+	"encoding/json"
 	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -78,11 +79,31 @@ func freeze(patch client.Patch, obj client.Object) (client.Patch, *Sent, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	fields := fieldsOf
-	if patch.Type() == types.JSONPatchType {
-		fields = fieldsOfJSONPatch
+	find := func() []string { return fieldsOf(data) }
+	switch p := patch.(type) {
+	case contentPatch:
+		find = func() []string { return Fields(p.content) }
+	default:
+		if patch.Type() == types.JSONPatchType {
+			find = func() []string { return fieldsOfJSONPatch(data) }
+		}
 	}
-	return client.RawPatch(patch.Type(), data), &Sent{find: func() []string { return fields(data) }}, nil
+	return client.RawPatch(patch.Type(), data), &Sent{find: find}, nil
+}
+
+// ContentPatch returns a merge patch, or one of server-side apply. The content must not change until
+// it is sent; a [Client] need not decode the patch to know what it sends.
+func ContentPatch(kind types.PatchType, content map[string]any) (client.Patch, error) {
+	body, err := json.Marshal(content)
+	if err != nil {
+		return nil, err
+	}
+	return contentPatch{client.RawPatch(kind, body), content}, nil
+}
+
+type contentPatch struct {
+	client.Patch
+	content map[string]any
 }
 
 // Delete deletes an object. One that does not exist or is being deleted already is not changed.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -102,8 +103,54 @@ func (s *Snapshot) Content() map[string]any {
 // one value each, without the time of their last transition, which is another each time that a
 // condition comes back.
 func (s *Snapshot) Leaves(subresource string) map[string]any {
+	return leavesOf(s.Content(), subresource)
+}
+
+// leavesOfPaths returns the leaves as [Snapshot.Leaves] does, at least those whose paths begin as
+// one of the paths does: to encode a large object for the sake of its finalizers is not needed. All
+// are returned for paths that are nil.
+func (s *Snapshot) leavesOfPaths(paths []string, subresource string) map[string]any {
+	if paths == nil || s.root != nil {
+		return s.Leaves(subresource)
+	}
+	part := make(map[string]any)
+	for _, path := range paths {
+		name, _, _ := strings.Cut(strings.TrimPrefix(path, "."), ".")
+		if _, done := part[name]; done {
+			continue
+		}
+		field, ok := fieldOf(s.source, name)
+		if !ok {
+			return s.Leaves(subresource)
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(field)
+		if err != nil {
+			return s.Leaves(subresource)
+		}
+		part[name] = content
+	}
+	return leavesOf(part, subresource)
+}
+
+// fieldOf returns a pointer to the field of a typed object that JSON has under a name, if it is a
+// struct.
+func fieldOf(obj any, name string) (any, bool) {
+	v := reflect.ValueOf(obj)
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+		return nil, false
+	}
+	v = v.Elem()
+	for i := range v.NumField() {
+		if tag, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); tag == name {
+			return v.Field(i).Addr().Interface(), v.Field(i).Kind() == reflect.Struct
+		}
+	}
+	return nil, false
+}
+
+func leavesOf(content map[string]any, subresource string) map[string]any {
 	all := make(map[string]any)
-	for name, value := range s.Content() {
+	for name, value := range content {
 		switch {
 		case name == "apiVersion" || name == "kind":
 		case name == "metadata":

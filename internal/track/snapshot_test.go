@@ -4,11 +4,15 @@
 package track
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func filledPod(transition time.Time) *corev1.Pod {
@@ -32,6 +36,49 @@ func TestLeaves(t *testing.T) {
 	status := map[string]any{".status.phase": "Running", ".status.conditions[Up]": map[string]any{"type": "Up", "status": "True"}}
 	same(t, "the status", status, s.Leaves("status"))
 	same(t, "the status later", status, SnapshotOf(filledPod(time.Unix(2, 0))).Leaves("status"))
+}
+
+// The leaves of some paths are what all leaves have of their fields.
+func TestLeavesOfPaths(t *testing.T) {
+	for name, s := range map[string]*Snapshot{
+		"typed": SnapshotOf(filledPod(time.Unix(1, 0))), "a field that is a map": SnapshotOf(&corev1.ConfigMap{Data: map[string]string{"a": "1"}}),
+		"encoded": {source: []byte(`{"metadata":{"labels":{"a":"1"}},"spec":{"b":2},"status":{"c":3}}`)}, "absent": {Absent: true},
+	} {
+		for _, paths := range [][]string{nil, {}, {".metadata.finalizers"}, {".status.phase", ".status.conditions"}, {".data.a"}, {".metadata.labels", ".spec.hostname"}, {".unknown"}} {
+			for _, sub := range []string{"", "status"} {
+				wanted := func(leaves map[string]any) map[string]any {
+					maps.DeleteFunc(leaves, func(path string, _ any) bool {
+						return paths != nil && !slices.ContainsFunc(paths, func(p string) bool { return Related(p, path) })
+					})
+					return leaves
+				}
+				fresh := *s
+				same(t, name+" "+sub+fmt.Sprint(paths), wanted(s.Leaves(sub)), wanted(fresh.leavesOfPaths(paths, sub)))
+				s.root = nil
+			}
+		}
+	}
+}
+
+// A patch whose content is known sends the same as one that is decoded.
+func TestContentPatch(t *testing.T) {
+	content := map[string]any{"metadata": map[string]any{"uid": "u", "labels": map[string]any{"x.y/z": nil}}, "spec": map[string]any{"a": []any{int64(1)}, "e": map[string]any{}}}
+	patch, err := ContentPatch(types.MergePatchType, content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frozen, sent, err := freeze(patch, pod("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := frozen.Data(nil)
+	if err != nil || frozen.Type() != types.MergePatchType {
+		t.Fatalf("%s: %v", frozen.Type(), err)
+	}
+	same(t, "fields", fieldsOf(data), sent.Paths())
+	if _, err := ContentPatch(types.MergePatchType, map[string]any{"a": func() {}}); err == nil {
+		t.Error("content that JSON does not have is no error")
+	}
 }
 
 // The answer of the API server does not change with the object that the step has.

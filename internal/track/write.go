@@ -76,8 +76,8 @@ func (w *Write) Changes() []Change {
 	if w.Before == nil || w.After == nil {
 		return nil
 	}
-	before, after := w.Before.Leaves(w.Subresource), w.After.Leaves(w.Subresource)
 	fields := w.Sent.Paths()
+	before, after := w.Before.leavesOfPaths(fields, w.Subresource), w.After.leavesOfPaths(fields, w.Subresource)
 	var all []Change
 	for _, path := range slices.Sorted(maps.Keys(union(before, after))) {
 		differ := !reflect.DeepEqual(before[path], after[path])

@@ -132,9 +132,12 @@ func (t *target) compare(w *track.Write, r Reconcile, window time.Duration) (pat
 // expired reports whether a Job that is created again may have been removed by its own
 // ttlSecondsAfterFinished: that is not sooner after its creation.
 func (t *target) expired(after *track.Snapshot, now time.Time) bool {
-	ttl, ok, err := unstructured.NestedInt64(after.Content(), "spec", "ttlSecondsAfterFinished")
 	i := slices.IndexFunc(t.facts, func(f fact) bool { return f.path == existence })
-	return ok && err == nil && i >= 0 && now.Sub(t.facts[i].at) > time.Duration(ttl)*time.Second
+	if i < 0 {
+		return false // it is the first, and most objects are created once
+	}
+	ttl, ok, err := unstructured.NestedInt64(after.Content(), "spec", "ttlSecondsAfterFinished")
+	return ok && err == nil && now.Sub(t.facts[i].at) > time.Duration(ttl)*time.Second
 }
 
 // served reports whether a change may be a request that is made again: an annotation that another
