@@ -72,7 +72,7 @@ type memory[T client.Object] struct {
 	unchanged converged
 	timer     cause.Timer
 	gated     string            // why the object was last left alone
-	missed    time.Time         // when the object was first seen to be gone although a cleanup is pending
+	missed    track.Moment      // when the object was first seen to be gone although a cleanup is pending
 	conflicts int               // in a row
 	texts     *textLimit        // nil if there is nothing to limit
 	hot       *hotloop.Detector // nil if it knows nothing
@@ -88,7 +88,7 @@ func (m *memory[T]) startFor(obj T) {
 		return
 	}
 	m.uid = obj.GetUID()
-	m.written, m.unchanged, m.hot, m.texts, m.missed = ownWrite{}, converged{}, nil, nil, time.Time{}
+	m.written, m.unchanged, m.hot, m.texts, m.missed = ownWrite{}, converged{}, nil, nil, 0
 	m.gated = ""
 	m.children.Forget()
 	m.freshness.reset()
@@ -98,7 +98,7 @@ func (m *memory[T]) startFor(obj T) {
 // An ownWrite is our last write to an object.
 type ownWrite struct {
 	version string // the resource version after it
-	at      time.Time
+	at      track.Moment
 	final   bool // it removed the last thing that kept the object
 }
 
@@ -112,11 +112,13 @@ const (
 )
 
 // note notes our own write.
-func (w *ownWrite) note(version string, now time.Time) { w.version, w.at = version, now }
+func (w *ownWrite) note(version string, now time.Time) {
+	w.version, w.at = version, track.MomentOf(now)
+}
 
 // isNewerThan reports whether obj is older than our last write, or should be gone because of it.
 func (w *ownWrite) isNewerThan(obj client.Object, now time.Time) bool {
-	if w.version == "" || now.Sub(w.at) > longestStale {
+	if w.version == "" || w.at.Since(now) > longestStale {
 		return false
 	}
 	if w.final {
@@ -135,8 +137,8 @@ type converged struct {
 	version    string
 	generation int64
 	inputs     *track.Inputs
-	requeue    time.Time // when it is to be reconciled again; zero for never
-	until      time.Time // how long all this is believed
+	requeue    track.Moment // when it is to be reconciled again; zero for never
+	until      track.Moment // how long all this is believed
 	// stamp is when, by the feed of the engine, object and inputs were read, or last compared with
 	// the cache.
 	stamp track.Stamp
@@ -147,7 +149,7 @@ const longestUnchanged = time.Hour
 
 // inTime reports whether what is known is still believed, and no requested time has come.
 func (c *converged) inTime(now time.Time) bool {
-	return c.inputs != nil && now.Before(c.until) && (c.requeue.IsZero() || now.Before(c.requeue))
+	return c.inputs != nil && c.until.Until(now) > 0 && (c.requeue.IsZero() || c.requeue.Until(now) > 0)
 }
 
 // holds reports whether nothing has changed since.
@@ -160,5 +162,5 @@ func (c *converged) after(now time.Time) time.Duration {
 	if c.requeue.IsZero() {
 		return 0
 	}
-	return c.requeue.Sub(now)
+	return c.requeue.Until(now)
 }

@@ -19,7 +19,7 @@ import (
 // beside what was read and the texts of the object itself.
 func TestHeapOfTheMemoryPerObject(t *testing.T) {
 	rings.Test(t, "takes a second")
-	const objects, most = 10_000, 560
+	const objects, most = 10_000, 420
 	keys := make([]types.NamespacedName, objects)
 	for i := range keys {
 		keys[i] = types.NamespacedName{Namespace: "default", Name: fmt.Sprint("object-", i)}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -116,8 +117,8 @@ func (o orphans[T]) await(ctx context.Context) time.Duration {
 	case !m.protection.isPending():
 		return 0
 	case m.missed.IsZero():
-		m.missed = o.run.now
-	case o.run.now.Sub(m.missed) > longestStale:
+		m.missed = track.MomentOf(o.run.now)
+	case m.missed.Since(o.run.now) > longestStale:
 		log.FromContext(ctx).Error(nil, "An object was removed without its cleanup, and its last state is not known: is the controller made by Engine.Complete?", "uid", m.uid)
 		return 0
 	}

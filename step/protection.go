@@ -16,13 +16,18 @@ import (
 type protection[T client.Object] struct {
 	mu       sync.Mutex // for all below
 	uid      types.UID
-	sent     bool      // we have written our finalizer to the object, or seen it there
-	held     string    // the resource version with which our finalizer was last seen on the object
-	released bool      // another client has removed it
-	noted    bool      // and the object has the annotation that records it
-	cleaned  bool      // the cleanup was done
-	dropped  types.UID // of the object whose cleanup was last done from its last state
-	orphans  []T       // the last states of objects that were removed without our cleanup
+	sent     bool     // we have written our finalizer to the object, or seen it there
+	held     string   // the resource version with which our finalizer was last seen on the object
+	released bool     // another client has removed it
+	noted    bool     // and the object has the annotation that records it
+	cleaned  bool     // the cleanup was done
+	past     *past[T] // nil for nearly all
+}
+
+// past is what is known of earlier objects of the same name.
+type past[T client.Object] struct {
+	dropped types.UID // of the object whose cleanup was last done from its last state
+	orphans []T       // the last states of objects that were removed without our cleanup
 }
 
 // startFor begins anew for another object of the same name. Orphans stay.
@@ -111,7 +116,10 @@ func (p *protection[T]) gone(last T, final, protected bool) (pending, released b
 	defer p.mu.Unlock()
 	pending, released = p.fate(last, final, protected)
 	if pending {
-		p.orphans = append(p.orphans, last)
+		if p.past == nil {
+			p.past = &past[T]{}
+		}
+		p.past.orphans = append(p.past.orphans, last)
 	}
 	if released {
 		p.release()
@@ -150,29 +158,29 @@ func (p *protection[T]) fate(last T, final, protected bool) (pending, released b
 func (p *protection[T]) isPending() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.sent && !p.cleaned && p.dropped != p.uid
+	return p.sent && !p.cleaned && (p.past == nil || p.past.dropped != p.uid)
 }
 
 func (p *protection[T]) hasOrphans() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.orphans) > 0
+	return p.past != nil && len(p.past.orphans) > 0
 }
 
 func (p *protection[T]) firstOrphan() (T, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.orphans) == 0 {
+	if p.past == nil || len(p.past.orphans) == 0 {
 		var none T
 		return none, false
 	}
-	return p.orphans[0], true
+	return p.past.orphans[0], true
 }
 
 // dropOrphan drops the first orphan, whose cleanup was done.
 func (p *protection[T]) dropOrphan() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.dropped = p.orphans[0].GetUID()
-	p.orphans = p.orphans[1:]
+	p.past.dropped = p.past.orphans[0].GetUID()
+	p.past.orphans = p.past.orphans[1:]
 }

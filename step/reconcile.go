@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -173,10 +174,10 @@ func (r *run[T]) noteUnchanged(out outcome) {
 		return
 	}
 	r.memory.unchanged = converged{
-		version: r.read.GetResourceVersion(), generation: r.read.GetGeneration(), inputs: inputs.Clip(), until: r.now.Add(longestUnchanged), stamp: r.stamp,
+		version: r.read.GetResourceVersion(), generation: r.read.GetGeneration(), inputs: inputs.Clip(), until: track.MomentOf(r.now.Add(longestUnchanged)), stamp: r.stamp,
 	}
 	if out.after > 0 {
-		r.memory.unchanged.requeue = r.now.Add(out.after)
+		r.memory.unchanged.requeue = track.MomentOf(r.now.Add(out.after))
 	}
 }
 

@@ -6,28 +6,29 @@ package cause
 import (
 	"time"
 
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
 // A Timer is when an object is to be reconciled again without an event, as its last reconcile has
 // requested.
 type Timer struct {
-	next      time.Time // zero for never
-	failed    bool      // next is a backoff
-	evaluated bool      // there was a reconcile
+	next      track.Moment // zero for never
+	failed    bool         // next is a backoff
+	evaluated bool         // there was a reconcile
 }
 
 // Set notes what a reconcile has requested, at a given time. Zero requests nothing. Failed says
 // that it is the backoff of a failure.
 func (t *Timer) Set(now time.Time, after time.Duration, failed bool) {
-	t.evaluated, t.failed, t.next = true, failed, time.Time{}
+	t.evaluated, t.failed, t.next = true, failed, 0
 	if after > 0 {
-		t.next = now.Add(after)
+		t.next = track.MomentOf(now.Add(after))
 	}
 }
 
 // Due reports whether the requested time has come.
-func (t *Timer) Due(now time.Time) bool { return !t.next.IsZero() && !now.Before(t.next) }
+func (t *Timer) Due(now time.Time) bool { return !t.next.IsZero() && t.next.Until(now) <= 0 }
 
 // Causes returns why a reconcile runs: the events that were seen, and what is known without them.
 // Written is the version after our last write to the object, whose event is one of our own.

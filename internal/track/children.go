@@ -22,7 +22,7 @@ import (
 // to the object.
 type Expected struct {
 	children []input
-	since    time.Time
+	since    Moment
 }
 
 // longestExpected is how long the next reconcile waits. It is short, because a child that another
@@ -32,7 +32,7 @@ const longestExpected = 2 * time.Second
 // Expect notes the children that a reconcile has written, if it has written any.
 func (e *Expected) Expect(r *Record) {
 	if children := r.Children(); len(children) > 0 {
-		e.children, e.since = children, time.Now()
+		e.children, e.since = children, MomentOf(time.Now())
 	}
 }
 
@@ -41,7 +41,7 @@ func (e *Expected) Forget() { e.children = nil }
 
 // Stale reports whether the cache lacks a write to a child.
 func (e *Expected) Stale(ctx context.Context, reader client.Reader, now time.Time) bool {
-	if now.Sub(e.since) > longestExpected {
+	if e.since.Since(now) > longestExpected {
 		e.children = nil
 	}
 	for len(e.children) > 0 {
