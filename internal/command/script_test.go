@@ -71,9 +71,10 @@ func runScripts(t *testing.T, dir string, p testscript.Params) {
 	if p.Cmds = commands; dir != "" {
 		p.Dir = filepath.Join("testdata", dir)
 	}
+	flags := strings.TrimSpace(lines[2] + " -ldflags=-w -vet=off") // a third of linking is debug information; no script is about go vet
 	p.Setup = func(env *testscript.Env) error {
 		for name, value := range map[string]string{
-			"GOCACHE": lines[0], "GOMODCACHE": lines[1], "GOFLAGS": lines[2], "GOWORK": "off", "CHECKOUT": checkout, "KUBECONFIG": "",
+			"GOCACHE": lines[0], "GOMODCACHE": lines[1], "GOFLAGS": flags, "GOGC": os.Getenv("GOGC"), "GOWORK": "off", "CHECKOUT": checkout, "KUBECONFIG": "",
 			"XDG_CACHE_HOME": filepath.Join(env.WorkDir, ".cache"),
 		} {
 			env.Setenv(name, value)

@@ -48,7 +48,6 @@ func TestTutorial(t *testing.T) {
 		Files: []string{file},
 		Setup: func(env *testscript.Env) error {
 			for name, value := range map[string]string{
-				"GOFLAGS": "-ldflags=-w -vet=off", // half of the time for the linker; the tutorial runs go vet by itself
 				"HOME":    env.WorkDir, "XDG_CACHE_HOME": caches, "CTRLKIT_ENDPOINT": "http://" + address,
 				"PATH": env.Getenv("PATH") + string(os.PathListSeparator) + filepath.Dir(assets.Program("kubectl")),
 			} {

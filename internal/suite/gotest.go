@@ -45,9 +45,9 @@ type event struct {
 	FailedBuild string
 }
 
-// run runs the tests without debug information, which a third of linking is, and prints a line for each package, and the output of those that failed.
+// run runs the tests, and prints a line for each package, and the output of those that failed.
 func (g goTest) run(ctx context.Context, out io.Writer) ([]result, error) {
-	command := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-vet=off", "-ldflags=-w"}, g.args...)...)
+	command := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, g.args...)...)
 	command.Dir, command.Env = g.dir, append(os.Environ(), g.env...)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = time.Minute
@@ -135,7 +135,7 @@ const module = "github.com/ctrlkit/ctrlkit"
 
 // name is the package as one says it: without the name of the module.
 func (r result) name() string {
-	name := "." + strings.TrimPrefix(r.Package, module)
+	name := localName(r.Package)
 	if r.Race {
 		name += " (-race)"
 	}
