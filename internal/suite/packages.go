@@ -29,7 +29,7 @@ var raced = []string{
 // longest are the packages whose tests take longest. They begin first, so that in the end nothing
 // waits for one of them alone.
 var longest = []string{
-	"./internal/command", "./external", "./controlplane", "./sim", "./sim/internal/mutants", "./internal/plan",
+	"./internal/command/live", "./internal/command", "./external", "./controlplane", "./sim", "./sim/internal/mutants", "./internal/plan",
 	"./internal/program", "./examples/05_user", "./examples/06_stream", "./lifecycle", "./internal/scaffold",
 }
 
