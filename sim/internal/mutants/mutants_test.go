@@ -54,7 +54,7 @@ func inPart(t *testing.T, i, n int) bool {
 }
 
 // late are mutants that are found after many plans, or by plans that take long.
-var late = []Bug{blindStatusOverwrite, collidesIdentities, counterInMessage, observedFromMemory, wipesAnnotations}
+var late = []Bug{blindStatusOverwrite, counterInMessage, observedFromMemory, wipesAnnotations}
 
 // Every mutant is caught without pairs, by an oracle that is meant for it, and its plan shows it
 // each time.
