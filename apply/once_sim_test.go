@@ -92,5 +92,5 @@ func TestOnceSurvivesEverything(t *testing.T) {
 				w.Settle()
 			}
 		},
-	}, sim.WithPairs(0), sim.WithSample(40))
+	}, sim.WithPairs(0), sim.WithSample(20))
 }

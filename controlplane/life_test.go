@@ -25,45 +25,34 @@ import (
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 )
 
-func TestAControlPlaneOfTheLeastPartsTakesPodsAndLeavesLogs(t *testing.T) {
+// One control plane of the least parts shows all that is true of it: to start it takes seconds.
+func TestAControlPlaneOfTheLeastParts(t *testing.T) {
 	starts(t)
 	logs := t.TempDir()
 	plane := controlplanetest.Start(t, controlplane.Options{LogDir: logs})
 	if diff := cmp.Diff([]string{controlplane.EtcdProgram, controlplane.APIServerProgram}, plane.Programs()); diff != "" {
 		t.Errorf("programs (-want +got):\n%s", diff)
 	}
+
+	// It takes Pods, and another process does not find the parts that it lacks.
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "alone"}, Spec: podTemplate(nil).Spec}
 	create(t, newClient(t, plane.Config()), pod)
+	dir, err := plane.Share()
+	must(t, err)
+	_, err = controlplane.Attach(t.Context(), dir, controlplane.Options{Parts: controlplane.PartNodes})
+	if err == nil || !strings.Contains(err.Error(), "nodes") {
+		t.Errorf("attached to one without Nodes: %v", err)
+	}
+
+	// Its end leaves its logs, where they were wanted, and another control plane, which has none of its objects.
 	stopForTest(t, plane)
-	info, err := os.Stat(filepath.Join(logs, "kube-apiserver.log")) // they remain where they were wanted
+	info, err := os.Stat(filepath.Join(logs, "kube-apiserver.log"))
 	if err != nil || info.Size() == 0 {
 		t.Errorf("the log of kube-apiserver: %v, %v", info, err)
 	}
-}
-
-func TestTwoControlPlanesKnowNothingOfEachOther(t *testing.T) {
-	starts(t)
-	planes := make(chan *controlplane.ControlPlane, 2)
-	for range 2 {
-		go func() {
-			plane, err := controlplane.Start(t.Context(), controlplane.Options{})
-			if err != nil {
-				t.Error(err)
-			}
-			planes <- plane
-		}()
-	}
-	first, second := <-planes, <-planes
-	if t.Failed() {
-		t.FailNow()
-	}
-	defer stopForTest(t, second)
-	mark := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "mark"}}
-	create(t, newClient(t, first.Config()), mark)
-	stopForTest(t, first)
-	err := newClient(t, second.Config()).Get(t.Context(), client.ObjectKeyFromObject(mark), mark)
+	err = newClient(t, shared.ForTest(t).Config()).Get(t.Context(), client.ObjectKeyFromObject(pod), pod)
 	if !apierrors.IsNotFound(err) {
-		t.Errorf("the other's ConfigMap: %v, want that it is not found", err)
+		t.Errorf("the other's Pod: %v, want that it is not found", err)
 	}
 }
 

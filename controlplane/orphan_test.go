@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // A report lists what a child has started.
@@ -75,6 +76,9 @@ func startEnvtestAsChild() (report, error) {
 func TestNothingRemainsOfAKilledStarter(t *testing.T) {
 	for kind, processes := range map[string]int{"package": 5, "envtest": 2} {
 		t.Run(kind, func(t *testing.T) {
+			if kind == "envtest" {
+				rings.Explore(t, "starts another control plane")
+			}
 			starts(t)
 			found := startAndKill(t, kind)
 			if len(found.PIDs) != processes {

@@ -162,7 +162,7 @@ func TestOnlyALostResultNeedsAPerson(t *testing.T) {
 			if !tt.right {
 				rings.Explore(t, "takes a minute")
 			}
-			report := sim.Explore(t, none.workload(tt.operator), sim.WithSample(30))
+			report := sim.Explore(t, none.workload(tt.operator), sim.WithSample(15))
 			if report == nil {
 				return
 			}

@@ -77,7 +77,7 @@ func TestSurvivesEverything(t *testing.T) {
 	rings.Test(t, "simulates")
 	for _, class := range classes() {
 		t.Run(class.name, func(t *testing.T) {
-			options := []sim.Option{sim.WithPairs(*pairs), sim.WithSample(10)}
+			options := []sim.Option{sim.WithPairs(*pairs), sim.WithSample(6)}
 			if class.system.Identity == sim.IdentityNone {
 				const alone = "the Secret comes back while the operator becomes idle, when the person who has to look after a crash is gone"
 				options = append(options, sim.WithoutFault(fault.Withhold, alone), sim.WithoutFault(fault.WithholdAtDeletion, alone))
@@ -93,7 +93,7 @@ func TestSurvivesEverything(t *testing.T) {
 func TestSurvivesStripping(t *testing.T) {
 	rings.Test(t, "simulates")
 	for _, class := range classes() {
-		options := []sim.Option{sim.WithSample(12)}
+		options := []sim.Option{sim.WithSample(8)}
 		if class.name == "token" {
 			options = append(options,
 				sim.WithoutOracle(oracle.OneExternal, "whether a resource was deleted already is known from the system only, which makes it again for its token: one after the other, and the last is deleted, too"),

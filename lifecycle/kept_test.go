@@ -100,7 +100,7 @@ func TestPoliciesAreKept(t *testing.T) {
 	rings.Test(t, "simulates")
 	const stays = "a login that the policy retains, and an object whose deletion waits for a valid policy, are in the way of the next object"
 	sim.Run(t, keeping(t, lifecycle.PolicyWatches(policy.Defaults{}), true), noDrift,
-		sim.WithoutFault(fault.Recreate, stays), sim.WithoutFault(fault.DeleteAndCreate, stays), sim.WithSample(40))
+		sim.WithoutFault(fault.Recreate, stays), sim.WithoutFault(fault.DeleteAndCreate, stays), sim.WithSample(20))
 }
 
 // An operator that trusts its cache acts against an annotation that is older than the object, and

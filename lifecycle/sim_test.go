@@ -158,7 +158,7 @@ func TestNothingLeaks(t *testing.T) {
 		w.Settle()
 		w.Delete(obj)
 		w.Settle()
-	}), sim.WithPairs(*simPairs), sim.WithSample(40))
+	}), sim.WithPairs(*simPairs), sim.WithSample(20))
 }
 
 // An object is skipped for a while, managed again, and detached: what the policy keeps stays, is
@@ -182,6 +182,6 @@ func TestWhatIsDetachedStays(t *testing.T) {
 		if all := w.Resources("logins"); len(all) != 1 || all[0].Spec["name"] != "second" {
 			t.Errorf("there is %v", all)
 		}
-	}), sim.WithPairs(*simPairs), sim.WithSample(40), sim.WithoutOracle(oracle.NoLeak, kept),
+	}), sim.WithPairs(*simPairs), sim.WithSample(20), sim.WithoutOracle(oracle.NoLeak, kept),
 		sim.WithoutFault(fault.Recreate, kept), sim.WithoutFault(fault.DeleteAndCreate, kept))
 }

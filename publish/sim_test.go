@@ -68,5 +68,5 @@ func TestSurvivesEverything(t *testing.T) {
 			w.Delete(db())
 			w.Settle()
 		},
-	}, sim.WithPairs(*pairs), sim.WithSample(20))
+	}, sim.WithPairs(*pairs), sim.WithSample(12))
 }

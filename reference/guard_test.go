@@ -83,7 +83,7 @@ func keyedWorkload(t *testing.T, guards bool, script func(w *sim.World)) sim.Wor
 // Whatever goes wrong: what a Barn is deleted with stays until the Barn is gone, and goes then.
 func TestGuardSurvivesEverything(t *testing.T) {
 	rings.Test(t, "simulates")
-	sim.Run(t, keyedWorkload(t, true, together), sim.WithPairs(*pairs), sim.WithSample(40),
+	sim.Run(t, keyedWorkload(t, true, together), sim.WithPairs(*pairs), sim.WithSample(20),
 		sim.WithoutFault(fault.Recreate, stays), sim.WithoutFault(fault.DeleteAndCreate, stays),
 		sim.WithoutFault(fault.StripAnnotations, "a Barn that is deleted without its record after its key is gone waits for a person"))
 }

@@ -217,7 +217,7 @@ func every(w *sim.World) {
 // Barns, and nothing is stuck.
 func TestSurvivesEverything(t *testing.T) {
 	rings.Test(t, "simulates")
-	options := []sim.Option{sim.WithPairs(*pairs), sim.WithSample(40), sim.WithoutFault(fault.Recreate, stays), sim.WithoutFault(fault.DeleteAndCreate, stays)}
+	options := []sim.Option{sim.WithPairs(*pairs), sim.WithSample(20), sim.WithoutFault(fault.Recreate, stays), sim.WithoutFault(fault.DeleteAndCreate, stays)}
 	t.Run("every", func(t *testing.T) {
 		sim.Run(t, workload(t, protect, every, several), options...)
 	})

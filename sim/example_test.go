@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -32,6 +33,10 @@ var t *testing.T
 // The examples that need a test are not run as examples. They are run here.
 func TestExamples(test *testing.T) {
 	rings.Test(test, "simulates")
+	if budget := flag.Lookup("sim.budget").Value; budget.String() == "" && !rings.Exploring() {
+		test.Cleanup(func() { _ = budget.Set("") }) // the value of a string takes any
+		_ = budget.Set("smoke")
+	}
 	for name, example := range map[string]func(){
 		"Run": ExampleRun, "Manager": ExampleManager, "Script": ExampleWorld, "Detour": ExampleDetour,
 		"Call": ExampleProcess_Call, "HTTP": ExampleProcess_HTTP, "External": ExampleProcess_External, "Fake": ExampleFake,

@@ -21,7 +21,7 @@ var block = regexp.MustCompile("(?s)```\\w+ from=(\\S+)\n(.*?)```")
 func TestTheGuideShowsAProject(t *testing.T) {
 	rings.Test(t, "compiles a project")
 	rings.Reads(t, "..")
-	if output, err := exec.Command("go", "vet", "./testdata/guide").CombinedOutput(); err != nil {
+	if output, err := exec.Command("go", "build", "./testdata/guide").CombinedOutput(); err != nil {
 		t.Fatalf("go vet: %v\n%s", err, output)
 	}
 	shown := 0

@@ -69,7 +69,7 @@ func copyWorkload() Workload {
 // wrong with it.
 func TestCreateOrUpdateTakesOver(t *testing.T) {
 	rings.Test(t, "simulates for a while")
-	report := Explore(t, copyWorkload(), WithPairs(100))
+	report := Explore(t, copyWorkload(), WithPairs(100), WithSample(30))
 	if report == nil {
 		return
 	}
@@ -115,7 +115,7 @@ func TestARefusedTakeoverIsNone(t *testing.T) {
 	workload.Operator = Manager(func(mgr ctrl.Manager, _ *Process) error {
 		return ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(reconciler(mgr.GetClient()))
 	})
-	report := Explore(t, workload)
+	report := Explore(t, workload, WithSample(30))
 	if report == nil {
 		return
 	}

@@ -18,19 +18,25 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/policy"
 )
 
-// 200 databases that were made by hand are imported: applied, their manifests adopt them, and no
+// Databases that were made by hand are imported, 40 in make test and 200 in make explore: applied,
+// their manifests adopt them, and no
 // statement changes a database. Of what has an object, nothing is imported again.
 func TestImport(t *testing.T) {
 	c := exampletest.NewCluster(t, &shared, simScheme(t))
 	login := startMariaDB(t)
+	count := 40
+	if rings.Exploring() {
+		count = 200
+	}
 	admin, err := connectMySQL(t.Context(), login, nil)
 	exampletest.Must(t, err)
 	t.Cleanup(func() { _ = admin.Close() })
 	root := admin.(*mysqlAccounts) //nolint:errcheck // connectMySQL returns no other
-	for i := range 200 {
+	for i := range count {
 		root.mustExec(t, fmt.Sprintf("CREATE DATABASE `Db_%d`%s", i, []string{"", " CHARACTER SET latin1", " COLLATE utf8mb3_bin", " CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci"}[i%4]))
 	}
 	root.mustExec(t, "CREATE TABLE Db_7.orders (text TEXT)")
@@ -46,7 +52,7 @@ func TestImport(t *testing.T) {
 
 	system := &databaseServer{dependencies: dependencies{connect: connectMySQL}, live: c, servers: []*v1.Server{server}}
 	all, err := external.Import(t.Context(), system, system.objects, nil)
-	if err != nil || len(all) != 200 {
+	if err != nil || len(all) != count {
 		t.Fatalf("%d Databases, error %v", len(all), err)
 	}
 	before := root.changes(t)

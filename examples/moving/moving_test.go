@@ -115,7 +115,7 @@ func explore(t *testing.T, setUp func(ctrl.Manager) error, want ...oracle.Name) 
 	t.Helper()
 	options := []sim.Option{sim.WithoutOracle(oracle.ReadyWhenDone, "as in the sample, Available says that the Deployment exists")}
 	if len(want) == 0 {
-		options = append(options, sim.WithSample(16))
+		options = append(options, sim.WithSample(10))
 	}
 	report := sim.Explore(t, workload(t, func(mgr ctrl.Manager, _ *sim.Process) error { return setUp(mgr) }), options...)
 	if report == nil {

@@ -24,6 +24,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/internal/command/commandtest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/view"
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -156,7 +157,7 @@ func kubectlOf(t *testing.T, plane *controlplane.ControlPlane) func(args ...stri
 // serveGuarded runs a manager that knows of an object that waits, until the test ends.
 func serveGuarded(t *testing.T, plane *controlplane.ControlPlane, object journal.Object) (endpoint string) {
 	t.Helper()
-	address, err := freePort()
+	address, err := commandtest.FreePort()
 	must(t, err)
 	mgr, err := ctrl.NewManager(plane.Config(), ctrl.Options{
 		Logger: logr.Discard(),

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/command/commandtest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/run"
 )
@@ -44,7 +45,7 @@ func startOperator(t *testing.T, plane *controlplane.ControlPlane) (endpoint str
 	must(t, err)
 	program, err := project.Build(t.Context(), func(string) {}, os.Stderr)
 	must(t, err)
-	endpoint, err = freePort()
+	endpoint, err = commandtest.FreePort()
 	must(t, err)
 	var output strings.Builder
 	operator := exec.CommandContext(t.Context(), program, "--metrics-bind-address="+endpoint)

@@ -45,12 +45,15 @@ type event struct {
 	FailedBuild string
 }
 
-// run runs the tests without debug information, which a third of linking is, and prints a line for each package, and the output of those that failed.
+// run runs the tests, and prints a line for each package, the output of those that failed, and what
+// they took: on a busy machine, only the processor time says whether they have become slower. That of
+// the shared control plane is not in it.
 func (g goTest) run(ctx context.Context, out io.Writer) ([]result, error) {
-	command := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-vet=off", "-ldflags=-w"}, g.args...)...)
+	command := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, g.args...)...)
 	command.Dir, command.Env = g.dir, append(os.Environ(), g.env...)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = time.Minute
+	begin := time.Now()
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	stdout, err := command.StdoutPipe()
@@ -62,6 +65,8 @@ func (g goTest) run(ctx context.Context, out io.Writer) ([]result, error) {
 	}
 	results, read := g.read(stdout, out)
 	err = command.Wait()
+	spent := command.ProcessState.UserTime() + command.ProcessState.SystemTime()
+	fmt.Fprintf(out, "%d packages in %s, with %s of processor time\n", len(results), time.Since(begin).Round(time.Second), spent.Round(time.Second))
 	switch {
 	case ctx.Err() != nil:
 		return results, fmt.Errorf("stopped: %w", context.Cause(ctx))
@@ -135,7 +140,7 @@ const module = "github.com/ctrlkit/ctrlkit"
 
 // name is the package as one says it: without the name of the module.
 func (r result) name() string {
-	name := "." + strings.TrimPrefix(r.Package, module)
+	name := localName(r.Package)
 	if r.Race {
 		name += " (-race)"
 	}

@@ -11,26 +11,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 )
-
-// raced are the packages whose subject is what goroutines do at the same time. Their tests of the
-// first ring run with the race detector.
-var raced = []string{
-	".", "./apply", "./condition", "./external", "./handlers", "./internal/cause", "./internal/track",
-	"./journal", "./journal/metrics", "./lifecycle", "./reference", "./sim/apiserver", "./state", "./step",
-}
-
-// everything are the packages of the workspace.
-var everything = []string{"./...", "./examples/...", "./bench/...", "./internal/pictures/..."}
 
 // programs is the module outside the workspace, whose packages have unit tests, too.
 const programs = "controlplane/kubernetes"
@@ -38,18 +26,14 @@ const programs = "controlplane/kubernetes"
 // A stage runs some tests, and returns what became of each package.
 type stage func() ([]result, error)
 
-// unit is the first ring: the packages of raced with the race detector, the others without.
+// unit is the first ring: the packages of raced with the race detector, the others that have such
+// tests without.
 func unit(ctx context.Context, out io.Writer) []stage {
 	return []stage{raceStage(ctx, out), func() ([]result, error) {
-		list := exec.CommandContext(ctx, "go", append([]string{"list"}, everything...)...)
-		list.Stderr = os.Stderr
-		packages, err := list.Output()
+		others, err := packages(ctx, func(t tests) bool { return t.first && !slices.Contains(raced, t.dir) })
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", list, err)
+			return nil, err
 		}
-		others := slices.DeleteFunc(strings.Fields(string(packages)), func(p string) bool {
-			return slices.Contains(raced, "."+strings.TrimPrefix(p, module))
-		})
 		return goTest{args: append([]string{"-short"}, others...)}.run(ctx, out)
 	}}
 }
@@ -60,11 +44,33 @@ func raceStage(ctx context.Context, out io.Writer) stage {
 	}
 }
 
-// test is the second ring, which includes the first.
+// packages returns the packages with such tests.
+func packages(ctx context.Context, wanted func(tests) bool) ([]string, error) {
+	all, err := tested(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	for _, t := range all {
+		if wanted(t) {
+			dirs = append(dirs, t.dir)
+		}
+	}
+	return dirs, nil
+}
+
+// test is the second ring, which includes the first. What has run with the race detector, and has no
+// other tests, runs once.
 func test(ctx context.Context, out io.Writer) []stage {
 	return []stage{
 		raceStage(ctx, out),
-		func() ([]result, error) { return withControlPlane(ctx, out, everything) },
+		func() ([]result, error) {
+			all, err := packages(ctx, func(t tests) bool { return t.later || !slices.Contains(raced, t.dir) })
+			if err != nil {
+				return nil, err
+			}
+			return withControlPlane(ctx, out, all)
+		},
 		func() ([]result, error) {
 			return goTest{dir: programs, env: []string{"GOWORK=off"}, args: []string{"./internal/..."}}.run(ctx, out)
 		},

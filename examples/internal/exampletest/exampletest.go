@@ -48,7 +48,7 @@ var pairs = flag.Int("pairs", 50, "run so many `pairs` of faults")
 func Simulate(t *testing.T, w sim.Workload, options ...sim.Option) {
 	t.Helper()
 	rings.Test(t, "takes seconds")
-	sim.Run(t, w, append(options, sim.WithPairs(*pairs), sim.WithSample(16))...)
+	sim.Run(t, w, append(options, sim.WithPairs(*pairs), sim.WithSample(10))...)
 }
 
 // NewScheme returns a scheme with the kinds of Kubernetes and those of an example.

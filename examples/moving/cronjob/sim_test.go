@@ -49,7 +49,7 @@ func explore(t *testing.T, name string, want ...oracle.Name) {
 	}
 	switch {
 	case len(want) == 0:
-		options = append(options, sim.WithSample(16))
+		options = append(options, sim.WithSample(10))
 	case !*allPlans:
 		options = append(options, sim.WithStopOn(want[0]))
 	}

@@ -45,7 +45,7 @@ func TestOperatorInStepsRaisesNoAlarm(t *testing.T) {
 		return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&corev1.ConfigMap{}))
 	})
 	w.Quiet = 4 * time.Minute // in some pairs two leaders fight about a condition; the engine reports that until it is sure that it is over
-	sim.Run(t, w, sim.WithPairs(*pairs), sim.WithSample(40))
+	sim.Run(t, w, sim.WithPairs(*pairs), sim.WithSample(20))
 }
 
 // bucket keeps the resource outside the cluster.

@@ -38,7 +38,7 @@ func TestNoTwinRaisesAnAlarm(t *testing.T) {
 			if !slices.Contains(sampled, w.Name) {
 				rings.Explore(t, "takes minutes for all twins")
 			}
-			sim.Run(t, w, sim.WithPairs(*pairs), sim.WithSample(30), sim.WithStaleLists())
+			sim.Run(t, w, sim.WithPairs(*pairs), sim.WithSample(16), sim.WithStaleLists())
 		})
 	}
 }

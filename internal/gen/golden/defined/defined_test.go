@@ -122,7 +122,7 @@ func TestSurvivesEverything(t *testing.T) {
 			w.Delete(service("default"))
 			w.Settle()
 		},
-	}, sim.WithPairs(0), sim.WithSample(16))
+	}, sim.WithPairs(0), sim.WithSample(10))
 }
 
 // On a real API server, the events of each state reach the Route, and its cache has the indexes.

@@ -3,7 +3,7 @@
 
 //go:build linux
 
-package command
+package live
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/internal/command/commandtest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/run"
 )
@@ -48,11 +49,12 @@ func TestRun(t *testing.T) {
 	must(t, err)
 	for _, plane := range []run.Where{run.OnMemory, run.OnControlPlane} {
 		t.Run(string(plane), func(t *testing.T) {
-			runScripts(t, "run", testscript.Params{
+			commandtest.Run(t, testscript.Params{
+				Dir: "testdata/run",
 				Setup: func(env *testscript.Env) error {
-					port, err := freePort()
+					port, err := commandtest.FreePort()
 					for name, value := range map[string]string{
-						"GREETER": filepath.Join(env.Getenv("CHECKOUT"), "internal/command", greeter), "PLANE": string(plane), "XDG_CACHE_HOME": caches,
+						"GREETER": filepath.Join(env.Getenv("CHECKOUT"), "internal/command/live", greeter), "PLANE": string(plane), "XDG_CACHE_HOME": caches,
 						"ENDPOINT": port, "PATH": env.Getenv("PATH") + string(os.PathListSeparator) + filepath.Dir(assets.Program("kubectl")),
 					} {
 						env.Setenv(name, value)

@@ -3,7 +3,7 @@
 
 //go:build linux
 
-package command
+package live
 
 import (
 	"fmt"
@@ -18,6 +18,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/internal/command/commandtest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
@@ -34,22 +35,21 @@ import (
 //	diff file=F        changes of the file F: hunks, separated by lines of "@@"
 func TestTutorial(t *testing.T) {
 	rings.Test(t, "compiles an operator, and runs its simulation twice")
-	page, err := os.ReadFile("../../docs/tutorial.md")
+	page, err := os.ReadFile("../../../docs/tutorial.md")
 	must(t, err)
 	assets, err := controlplane.FindAssets(t.Context(), controlplane.AllParts, controlplane.BuildOptions{Progress: os.Stderr})
 	must(t, err)
-	address, err := freePort()
+	address, err := commandtest.FreePort()
 	must(t, err)
 	file := filepath.Join(t.TempDir(), "tutorial.txtar")
 	must(t, os.WriteFile(file, tutorialScript(string(page), address), 0o600))
 	caches, err := os.UserCacheDir()
 	must(t, err)
-	runScripts(t, "", testscript.Params{
+	commandtest.Run(t, testscript.Params{
 		Files: []string{file},
 		Setup: func(env *testscript.Env) error {
 			for name, value := range map[string]string{
-				"GOFLAGS": "-ldflags=-w -vet=off", // half of the time for the linker; the tutorial runs go vet by itself
-				"HOME":    env.WorkDir, "XDG_CACHE_HOME": caches, "CTRLKIT_ENDPOINT": "http://" + address,
+				"HOME": env.WorkDir, "XDG_CACHE_HOME": caches, "CTRLKIT_ENDPOINT": "http://" + address,
 				"PATH": env.Getenv("PATH") + string(os.PathListSeparator) + filepath.Dir(assets.Program("kubectl")),
 			} {
 				env.Setenv(name, value)
@@ -110,7 +110,7 @@ func tutorialScript(page, address string) []byte {
 
 // shell runs the commands of a file in a shell, and stays where it ends.
 func shell(ts *testscript.TestScript, _ bool, args []string) {
-	exits(ts, false, []string{args[0], "sh", "-ec", `exec 2>&1; . "$1"; pwd >"$WORK/pwd"`, "sh", args[1]})
+	commandtest.Exits(ts, false, []string{args[0], "sh", "-ec", `exec 2>&1; . "$1"; pwd >"$WORK/pwd"`, "sh", args[1]})
 	if dir, err := os.ReadFile(ts.MkAbs(filepath.Join(ts.Getenv("WORK"), "pwd"))); err == nil {
 		ts.Check(ts.Chdir(strings.TrimSpace(string(dir))))
 	}
