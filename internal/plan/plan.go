@@ -77,8 +77,9 @@ type planner struct {
 	dir      string
 	unknown  []string
 
-	mu      sync.Mutex // guards outside
-	outside []string
+	mu         sync.Mutex // guards what follows
+	outside    []string
+	unanswered map[string]int // requests that the copy can't answer, by what they are for
 }
 
 // For returns the plan of an operator.
@@ -176,13 +177,13 @@ func without(changes, usual []Change) []Change {
 }
 
 func newPlanner(o Options) (_ *planner, err error) {
-	p := &planner{Options: o, recorder: newRecorder()}
+	p := &planner{Options: o, recorder: newRecorder(), unanswered: map[string]int{}}
 	if !o.Outside {
 		if err := run.CanIsolate(); err != nil {
 			return nil, fmt.Errorf("the operator can't be kept from reaching what is outside the cluster: %w; --outside lets it", err)
 		}
 	}
-	if p.cluster, err = memory.Start(memory.Options{Source: o.Source, Changed: p.recorder.changed, Asked: p.recorder.asked}); err != nil {
+	if p.cluster, err = memory.Start(memory.Options{Source: o.Source, Changed: p.recorder.changed, Asked: p.recorder.asked, Wrap: p.wrap}); err != nil {
 		return nil, err
 	}
 	if p.dir, err = os.MkdirTemp("", "ctrlkit-plan-"); err != nil {
@@ -310,6 +311,7 @@ func (p *planner) finish(ctx context.Context, result *Plan) {
 	p.mu.Lock()
 	result.Outside = slices.Clone(p.outside)
 	p.mu.Unlock()
+	result.Unknown = append(result.Unknown, p.notAnswered()...)
 	for _, host := range result.Outside {
 		result.Unknown = append(result.Unknown, "what "+host+" would have answered: the operator was refused to reach it (--outside)")
 	}

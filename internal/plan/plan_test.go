@@ -304,6 +304,16 @@ func TestNothingOutsideIsReached(t *testing.T) {
 	}
 }
 
+// What an operator does because the copy runs no containers is no plan.
+func TestCommandsInContainersAreNotKnown(t *testing.T) {
+	w := newWorld(t)
+	p := w.plan(w.options("executes"))
+	const want = "what exec of pods would have answered: the copy does not have it, and refused 1 request"
+	if !slices.Contains(p.Unknown, want) || len(p.Unknown) != 1 {
+		t.Errorf("unknown: %q, want %q alone", p.Unknown, want)
+	}
+}
+
 func TestSecretsAreHidden(t *testing.T) {
 	w := newWorld(t, "keeps-passwords")
 	o := w.options("keeps-passwords")
