@@ -49,7 +49,11 @@ func operate(ctx context.Context, arguments []string) error {
 			return err
 		}
 	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
+	options := ctrl.Options{Metrics: server.Options{BindAddress: "0"}}
+	if i := slices.Index(arguments, "elects-in"); i >= 0 {
+		options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = true, "apps", arguments[i+1]
+	}
+	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return err
 	}

@@ -80,6 +80,7 @@ type planner struct {
 	mu         sync.Mutex // guards what follows
 	outside    []string
 	unanswered map[string]int // requests that the copy can't answer, by what they are for
+	homeless   string         // the namespace in which a Lease was to be created, if there is none
 }
 
 // For returns the plan of an operator.
@@ -146,7 +147,10 @@ func (p *planner) lifetime(ctx context.Context, program Program, what string) er
 	if err != nil {
 		return err
 	}
-	defer stop()
+	defer func() {
+		stop()
+		ReleaseLeases(p.cluster)
+	}()
 	return p.rest(ctx, ended, what)
 }
 
@@ -247,13 +251,16 @@ func (p *planner) rest(ctx context.Context, operator *run.Process, what string) 
 			return fmt.Errorf("%w %s: %s\n%s", ErrEnded, what, operator.HowItEnded(), strings.Join(operator.Last(20), "\n"))
 		case <-ticker.C:
 		}
-		idle, watches := p.recorder.idleFor()
-		if idle >= p.Quiet && watches && time.Since(begun) >= p.Quiet {
+		idle, works := p.recorder.idleFor()
+		if idle >= p.Quiet && works == nil && time.Since(begun) >= p.Quiet {
 			return nil
 		}
+		if err := p.cannotLead(); err != nil {
+			return err
+		}
 		if time.Since(begun) >= p.Timeout {
-			if !watches {
-				return fmt.Errorf("the operator has not watched anything for %s: does it use the kubeconfig file of KUBECONFIG? \"{kubeconfig}\" in an argument stands for its path\n%s", p.Timeout, strings.Join(operator.Last(20), "\n"))
+			if works != nil {
+				return fmt.Errorf("for %s, %w\n%s", p.Timeout, works, strings.Join(operator.Last(20), "\n"))
 			}
 			p.unknown = append(p.unknown, fmt.Sprintf("the end: %s, the operator was not idle after %s (--timeout)", what, p.Timeout))
 			return nil

@@ -360,3 +360,22 @@ func TestCompareVersions(t *testing.T) {
 		t.Errorf("the policy is broken by %q, want the 3 restarts", broken)
 	}
 }
+
+// An operator that is not the leader does nothing: the Lease of the version before must not keep the
+// next one from working.
+func TestCompareVersionsThatElectALeader(t *testing.T) {
+	w := newWorld(t)
+	p, err := plan.Compare(t.Context(), w.options("elects-in", "default"), plantest.Program(t, "elects-in", "default", "adds-a-variable"))
+	w.must(err)
+	if n := plan.Count(p.Changes); n.Restart != 3 {
+		t.Errorf("got %+v, want 3 restarts:\n%v", n, p.Changes)
+	}
+}
+
+func TestOperatorThatCannotBecomeTheLeader(t *testing.T) {
+	w := newWorld(t)
+	_, err := plan.For(t.Context(), w.options("elects-in", "missing"))
+	if err == nil || !strings.Contains(err.Error(), `in the namespace "missing", which does not exist`) {
+		t.Errorf("got %v, want an error that names the namespace", err)
+	}
+}
