@@ -52,6 +52,7 @@ type Options struct {
 	Quiet      time.Duration // for how long nothing new must happen until the operator is idle
 	Timeout    time.Duration // of each phase
 	Outside    bool          // let the operator reach what is outside the cluster
+	Webhooks   bool          // ask the admission webhooks of the cluster about each write
 	Progress   func(string)
 	Log        func(string) // lines of the operator; may be nil
 
@@ -74,6 +75,8 @@ type planner struct {
 	Options
 	cluster  *memory.Cluster
 	recorder *recorder
+	guards   *guards
+	unread   []string // of the guards
 	dir      string
 	unknown  []string
 
@@ -187,7 +190,10 @@ func newPlanner(o Options) (_ *planner, err error) {
 			return nil, fmt.Errorf("the operator can't be kept from reaching what is outside the cluster: %w; --outside lets it", err)
 		}
 	}
-	if p.cluster, err = memory.Start(memory.Options{Source: o.Source, Changed: p.recorder.changed, Asked: p.recorder.asked, Wrap: p.wrap}); err != nil {
+	p.guards, p.unread = newGuards(context.Background(), o)
+	if p.cluster, err = memory.Start(memory.Options{
+		Source: o.Source, Changed: p.recorder.changed, Asked: p.recorder.asked, Wrap: p.wrap, Admission: p.guards.admit,
+	}); err != nil {
 		return nil, err
 	}
 	if p.dir, err = os.MkdirTemp("", "ctrlkit-plan-"); err != nil {
@@ -319,6 +325,9 @@ func (p *planner) finish(ctx context.Context, result *Plan) {
 	result.Outside = slices.Clone(p.outside)
 	p.mu.Unlock()
 	result.Unknown = append(result.Unknown, p.notAnswered()...)
+	assumed, unknown := p.guards.report()
+	result.Assumptions = append(append(result.Assumptions, p.unread...), assumed...)
+	result.Unknown = append(result.Unknown, unknown...)
 	for _, host := range result.Outside {
 		result.Unknown = append(result.Unknown, "what "+host+" would have answered: the operator was refused to reach it (--outside)")
 	}
