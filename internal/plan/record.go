@@ -177,8 +177,13 @@ func isOperator(actor string) bool {
 	return actor != userActor && actor != serverActor && !strings.HasSuffix(actor, "-player")
 }
 
-// moment matches times, as objects have them.
-var moment = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
+// moment matches times, as objects have them, and moments times within a text.
+var (
+	moment  = regexp.MustCompile(`^` + momentPattern + `$`)
+	moments = regexp.MustCompile(momentPattern)
+)
+
+const momentPattern = `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`
 
 // stateOf returns the hash of an object without its version, its managers, and what grows with each
 // change.
