@@ -135,7 +135,7 @@ func TestAlike(t *testing.T) {
 	if err := p.Write(&out, plan.Style{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"4 × ConfigMap alike", `cluster = one\nmode = old\n" → …"`, `mode = new\n"`} {
+	for _, want := range []string{"4 × ConfigMap alike", `data.conf: …"mode = old\n" → …"mode = new\n"`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing:\n%s", want, out.String())
 		}

@@ -251,15 +251,17 @@ func shorts(from, to any) (string, string) {
 	if !ok || !both || len(a) <= longest && len(b) <= longest {
 		return short(from), short(to)
 	}
-	n, begin := 0, 0
+	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
-		if n-begin > longest/3 {
-			begin++
-		}
 	}
-	if begin == 0 {
+	const before = longest / 3
+	if n <= before {
 		return short(from), short(to)
+	}
+	begin := n - before
+	if line := strings.LastIndex(a[:n], "\n") + 1; line > begin {
+		begin = line
 	}
 	return "…" + short(strings.ToValidUTF8(a[begin:], "")), "…" + short(strings.ToValidUTF8(b[begin:], ""))
 }
