@@ -41,6 +41,7 @@ type planFlags struct {
 	policy     []string
 	env        []string
 	outside    bool
+	webhooks   bool
 	all        bool
 	logs       bool
 	quiet      time.Duration
@@ -57,8 +58,10 @@ OPERATOR is a directory with a Go main package, or a program that takes its clus
 {kubeconfig} in an argument stands for the path of the file. A plan is made in real time: it ends when nothing new has
 happened for --quiet. What the operator does later, on a timer, is not in it.
 
-Other controllers are played: Pods become ready, Jobs complete. Webhooks, quotas and admission policies are not asked;
-the plan names those that the cluster has. What could not be read makes a plan incomplete, and is named.
+Other controllers are played: Pods become ready, Jobs complete. Webhooks and admission policies that would be asked about
+what is written, and quotas, are named. --webhooks asks the webhooks, as dry runs: at their URLs, or through the API server,
+for which the user needs the right to create services/proxy. What could not be read, reached or answered makes a plan
+incomplete, and is named.
 
 Exit codes: 0 nothing would change, 2 something would, 3 the plan is incomplete, 1 an error, wrong usage,
 or --policy is broken.`
@@ -78,6 +81,7 @@ this operator would do at its start: run it with a new version before an upgrade
   ctrlkit plan ./bin/manager -f a.yaml -- --leader-elect=false
   ctrlkit plan python3 -f a.yaml -- operator.py --kubeconfig {kubeconfig}
   ctrlkit plan ./cmd --from cluster.yaml -f a.yaml    no cluster is read
+  ctrlkit plan ./cmd -f a.yaml --webhooks             also what admission webhooks change and refuse
   ctrlkit plan ./cmd -f a.yaml -o markdown            for a pull request
   ctrlkit plan ./cmd -f a.yaml --policy no-restart --policy no-delete=PersistentVolumeClaim`,
 		Annotations: map[string]string{ownCodes: "true"},
@@ -121,6 +125,7 @@ func (f *planFlags) declare(cmd *cobra.Command) {
 	set.StringArrayVar(&f.deletes, "delete", nil, "`KIND/NAME` of an object to delete, repeatable")
 	set.StringVarP(&f.namespace, "namespace", "n", "default", "`NAMESPACE` of objects that have none")
 	set.StringArrayVar(&f.policy, "policy", nil, "fail if the `RULE` is broken: no-restart, no-delete, or no-delete=KIND,KIND; repeatable")
+	set.BoolVar(&f.webhooks, "webhooks", false, "ask the admission webhooks of the cluster about each write, as dry runs")
 	f.declareRun(cmd)
 	f.output = outputFlag(cmd, "text", "markdown", "json")
 }
@@ -212,7 +217,7 @@ func (f *planFlags) base(cmd *cobra.Command) (*plan.Options, error) {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
 	o := &plan.Options{
-		Namespace: f.namespace, Supervisor: []string{self, superviseName}, Quiet: f.quiet, Timeout: f.timeout, Outside: f.outside,
+		Namespace: f.namespace, Supervisor: []string{self, superviseName}, Quiet: f.quiet, Timeout: f.timeout, Outside: f.outside, Webhooks: f.webhooks,
 		Progress: progressOf(cmd.ErrOrStderr()),
 	}
 	if f.logs {

@@ -14,12 +14,8 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// admissions are the resources that configure what else decides about writes.
-var admissions = []schema.GroupVersionResource{
-	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
-	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
-	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"},
-	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicies"},
+// limits are the resources that limit what is written, beside webhooks and admission policies.
+var limits = []schema.GroupVersionResource{
 	{Version: "v1", Resource: "resourcequotas"},
 	{Version: "v1", Resource: "limitranges"},
 }
@@ -27,7 +23,7 @@ var admissions = []schema.GroupVersionResource{
 // assumptions returns what the copy does not do, as far as the cluster has it.
 func (p *planner) assumptions(ctx context.Context, result *Plan) []string {
 	var out []string
-	for _, resource := range admissions {
+	for _, resource := range limits {
 		objects, err := p.Source.Read(ctx, resource)
 		switch {
 		case err != nil:

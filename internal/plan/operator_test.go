@@ -17,6 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,7 +44,16 @@ func operate(ctx context.Context, arguments []string) error {
 	if slices.Contains(arguments, "calls-outside") {
 		_, _ = http.Get("http://database.example.com/") //nolint:errcheck,bodyclose,noctx // it is refused
 	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
+	if slices.Contains(arguments, "executes") {
+		if err := execute(ctx, config); err != nil {
+			return err
+		}
+	}
+	options := ctrl.Options{Metrics: server.Options{BindAddress: "0"}}
+	if i := slices.Index(arguments, "elects-in"); i >= 0 {
+		options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = true, "apps", arguments[i+1]
+	}
+	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return err
 	}
@@ -51,6 +62,21 @@ func operate(ctx context.Context, arguments []string) error {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// execute asks for a command in the container of a Pod, and takes any answer.
+func execute(ctx context.Context, config *rest.Config) error {
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	pods := clients.CoreV1().Pods("default")
+	list, err := pods.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	_ = clients.CoreV1().RESTClient().Post().Resource("pods").Namespace("default").Name(list.Items[0].Name).SubResource("exec").Do(ctx).Error() //nolint:errcheck // it is refused
+	return nil
 }
 
 type apps struct {

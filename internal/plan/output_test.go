@@ -5,6 +5,7 @@ package plan_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -111,5 +112,37 @@ func TestMarkdown(t *testing.T) {
 	}
 	if strings.Contains(text.String(), "\x1b") {
 		t.Error("Markdown has colors")
+	}
+}
+
+// Changes that differ only in times, and in the names of objects and owners, are written once, with
+// the part of a long value that changes.
+func TestAlike(t *testing.T) {
+	p := &plan.Plan{}
+	text := func(name, mode string) string {
+		return strings.Repeat("comment = none\n", 10) + "cluster = " + name + "\nmode = " + mode + "\n"
+	}
+	for i, name := range []string{"one", "two", "three", "four"} {
+		p.Changes = append(p.Changes, plan.Change{
+			Action: plan.Update, By: plan.Operator, Kind: "ConfigMap", Namespace: "a", Name: name + "-conf", Owner: "Cluster/" + name,
+			Fields: []plan.Field{
+				{Path: "data.conf", From: text(name, "old"), To: text(name, "new")},
+				{Path: "metadata.annotations", To: map[string]any{"at": fmt.Sprintf("2026-01-01T00:00:0%dZ", i)}},
+			},
+		})
+	}
+	var out strings.Builder
+	if err := p.Write(&out, plan.Style{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"4 × ConfigMap alike", `data.conf: …"mode = old\n" → …"mode = new\n"`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing:\n%s", want, out.String())
+		}
+	}
+	p.Changes[3].Fields[0].To = text("four", "other")
+	out.Reset()
+	if err := p.Write(&out, plan.Style{}); err != nil || strings.Contains(out.String(), "alike") {
+		t.Errorf("error %v; a change that is not like the others was written with them:\n%s", err, out.String())
 	}
 }

@@ -52,6 +52,7 @@ type Options struct {
 	Quiet      time.Duration // for how long nothing new must happen until the operator is idle
 	Timeout    time.Duration // of each phase
 	Outside    bool          // let the operator reach what is outside the cluster
+	Webhooks   bool          // ask the admission webhooks of the cluster about each write
 	Progress   func(string)
 	Log        func(string) // lines of the operator; may be nil
 
@@ -74,11 +75,15 @@ type planner struct {
 	Options
 	cluster  *memory.Cluster
 	recorder *recorder
+	guards   *guards
+	unread   []string // of the guards
 	dir      string
 	unknown  []string
 
-	mu      sync.Mutex // guards outside
-	outside []string
+	mu         sync.Mutex // guards what follows
+	outside    []string
+	unanswered map[string]int // requests that the copy can't answer, by what they are for
+	homeless   string         // the namespace in which a Lease was to be created, if there is none
 }
 
 // For returns the plan of an operator.
@@ -145,7 +150,10 @@ func (p *planner) lifetime(ctx context.Context, program Program, what string) er
 	if err != nil {
 		return err
 	}
-	defer stop()
+	defer func() {
+		stop()
+		ReleaseLeases(p.cluster)
+	}()
 	return p.rest(ctx, ended, what)
 }
 
@@ -176,13 +184,16 @@ func without(changes, usual []Change) []Change {
 }
 
 func newPlanner(o Options) (_ *planner, err error) {
-	p := &planner{Options: o, recorder: newRecorder()}
+	p := &planner{Options: o, recorder: newRecorder(), unanswered: map[string]int{}}
 	if !o.Outside {
 		if err := run.CanIsolate(); err != nil {
 			return nil, fmt.Errorf("the operator can't be kept from reaching what is outside the cluster: %w; --outside lets it", err)
 		}
 	}
-	if p.cluster, err = memory.Start(memory.Options{Source: o.Source, Changed: p.recorder.changed, Asked: p.recorder.asked}); err != nil {
+	p.guards, p.unread = newGuards(context.Background(), o)
+	if p.cluster, err = memory.Start(memory.Options{
+		Source: o.Source, Changed: p.recorder.changed, Asked: p.recorder.asked, Wrap: p.wrap, Admission: p.guards.admit,
+	}); err != nil {
 		return nil, err
 	}
 	if p.dir, err = os.MkdirTemp("", "ctrlkit-plan-"); err != nil {
@@ -246,13 +257,16 @@ func (p *planner) rest(ctx context.Context, operator *run.Process, what string) 
 			return fmt.Errorf("%w %s: %s\n%s", ErrEnded, what, operator.HowItEnded(), strings.Join(operator.Last(20), "\n"))
 		case <-ticker.C:
 		}
-		idle, watches := p.recorder.idleFor()
-		if idle >= p.Quiet && watches && time.Since(begun) >= p.Quiet {
+		idle, works := p.recorder.idleFor()
+		if idle >= p.Quiet && works == nil && time.Since(begun) >= p.Quiet {
 			return nil
 		}
+		if err := p.cannotLead(); err != nil {
+			return err
+		}
 		if time.Since(begun) >= p.Timeout {
-			if !watches {
-				return fmt.Errorf("the operator has not watched anything for %s: does it use the kubeconfig file of KUBECONFIG? \"{kubeconfig}\" in an argument stands for its path\n%s", p.Timeout, strings.Join(operator.Last(20), "\n"))
+			if works != nil {
+				return fmt.Errorf("for %s, %w\n%s", p.Timeout, works, strings.Join(operator.Last(20), "\n"))
 			}
 			p.unknown = append(p.unknown, fmt.Sprintf("the end: %s, the operator was not idle after %s (--timeout)", what, p.Timeout))
 			return nil
@@ -310,6 +324,10 @@ func (p *planner) finish(ctx context.Context, result *Plan) {
 	p.mu.Lock()
 	result.Outside = slices.Clone(p.outside)
 	p.mu.Unlock()
+	result.Unknown = append(result.Unknown, p.notAnswered()...)
+	assumed, unknown := p.guards.report()
+	result.Assumptions = append(append(result.Assumptions, p.unread...), assumed...)
+	result.Unknown = append(result.Unknown, unknown...)
 	for _, host := range result.Outside {
 		result.Unknown = append(result.Unknown, "what "+host+" would have answered: the operator was refused to reach it (--outside)")
 	}

@@ -304,6 +304,16 @@ func TestNothingOutsideIsReached(t *testing.T) {
 	}
 }
 
+// What an operator does because the copy runs no containers is no plan.
+func TestCommandsInContainersAreNotKnown(t *testing.T) {
+	w := newWorld(t)
+	p := w.plan(w.options("executes"))
+	const want = "what exec of pods would have answered: the copy does not have it, and refused 1 request"
+	if !slices.Contains(p.Unknown, want) || len(p.Unknown) != 1 {
+		t.Errorf("unknown: %q, want %q alone", p.Unknown, want)
+	}
+}
+
 func TestSecretsAreHidden(t *testing.T) {
 	w := newWorld(t, "keeps-passwords")
 	o := w.options("keeps-passwords")
@@ -348,5 +358,24 @@ func TestCompareVersions(t *testing.T) {
 	broken, err := p.Check([]string{"no-restart", "no-delete=PersistentVolumeClaim"})
 	if w.must(err); len(broken) != 3 {
 		t.Errorf("the policy is broken by %q, want the 3 restarts", broken)
+	}
+}
+
+// An operator that is not the leader does nothing: the Lease of the version before must not keep the
+// next one from working.
+func TestCompareVersionsThatElectALeader(t *testing.T) {
+	w := newWorld(t)
+	p, err := plan.Compare(t.Context(), w.options("elects-in", "default"), plantest.Program(t, "elects-in", "default", "adds-a-variable"))
+	w.must(err)
+	if n := plan.Count(p.Changes); n.Restart != 3 {
+		t.Errorf("got %+v, want 3 restarts:\n%v", n, p.Changes)
+	}
+}
+
+func TestOperatorThatCannotBecomeTheLeader(t *testing.T) {
+	w := newWorld(t)
+	_, err := plan.For(t.Context(), w.options("elects-in", "missing"))
+	if err == nil || !strings.Contains(err.Error(), `in the namespace "missing", which does not exist`) {
+		t.Errorf("got %v, want an error that names the namespace", err)
 	}
 }

@@ -6,6 +6,7 @@ package plan
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"regexp"
 	"strings"
 	"sync"
@@ -55,6 +56,8 @@ type recorder struct {
 	watches  int             // of the operator
 	of       map[string]bool // resources that it has asked for
 	known    map[string]bool // requests that it has made
+	elects   bool            // it has tried to create a Lease
+	leads    bool            // and has one
 }
 
 func newRecorder() *recorder {
@@ -76,6 +79,7 @@ func (r *recorder) started() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.watches, r.known, r.progress = 0, map[string]bool{}, time.Now()
+	r.elects, r.leads = false, false
 }
 
 func (r *recorder) asked(request *apiserver.Request) {
@@ -85,6 +89,7 @@ func (r *recorder) asked(request *apiserver.Request) {
 	if what := request.Method + " " + request.Path + " " + request.Verb; !r.known[what] && !isHousekeeping(request.Resource.GroupResource()) {
 		r.known[what], r.progress = true, time.Now()
 	}
+	r.elects = r.elects || request.Verb == "create" && request.Resource.GroupResource() == leases.GroupResource()
 	if request.Verb == "watch" {
 		r.watches++
 	} else if request.Verb != "" {
@@ -110,11 +115,22 @@ func (r *recorder) hasAsked(resource string) bool {
 	return r.of[resource]
 }
 
-// idleFor returns for how long nothing new has happened, and whether the operator watches anything.
-func (r *recorder) idleFor() (time.Duration, bool) {
+var (
+	errNothingWatched = errors.New("the operator has not watched anything: does it use the kubeconfig file of KUBECONFIG? \"{kubeconfig}\" in an argument stands for its path")
+	errNotLeader      = errors.New("the operator has not become the leader: it does nothing, which is no plan")
+)
+
+// idleFor returns for how long nothing new has happened, and why this means nothing.
+func (r *recorder) idleFor() (time.Duration, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return time.Since(r.progress), r.watches > 0
+	switch {
+	case r.elects && !r.leads:
+		return time.Since(r.progress), errNotLeader
+	case r.watches == 0:
+		return time.Since(r.progress), errNothingWatched
+	}
+	return time.Since(r.progress), nil
 }
 
 func (r *recorder) changed(c apiserver.Change) {
@@ -122,6 +138,7 @@ func (r *recorder) changed(c apiserver.Change) {
 	defer r.mu.Unlock()
 	resource := c.Resource.GroupResource()
 	if isHousekeeping(resource) {
+		r.leads = r.leads || c.New != nil && resource == leases.GroupResource() && isOperator(c.Actor)
 		return
 	}
 	k := key{resource, c.Namespace, c.Name}
@@ -160,8 +177,13 @@ func isOperator(actor string) bool {
 	return actor != userActor && actor != serverActor && !strings.HasSuffix(actor, "-player")
 }
 
-// moment matches times, as objects have them.
-var moment = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
+// moment matches times, as objects have them, and moments times within a text.
+var (
+	moment  = regexp.MustCompile(`^` + momentPattern + `$`)
+	moments = regexp.MustCompile(momentPattern)
+)
+
+const momentPattern = `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`
 
 // stateOf returns the hash of an object without its version, its managers, and what grows with each
 // change.

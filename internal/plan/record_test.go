@@ -19,8 +19,8 @@ func TestStarted(t *testing.T) {
 		} else {
 			r.asked(&apiserver.Request{Method: "GET", Path: "/api/v1/pods", Verb: "watch"})
 		}
-		if _, watches := r.idleFor(); watches != want {
-			t.Errorf("watches: %t, want %t", watches, want)
+		if _, err := r.idleFor(); (err == nil) != want {
+			t.Errorf("got %v, want an error: %t", err, !want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -281,13 +282,14 @@ func (p *Plan) Check(policy []string) ([]string, error) {
 	return broken, nil
 }
 
-// signature is equal for changes that are alike but for the names of their objects and their
-// statuses.
+// signature is equal for changes that are alike but for the names of their objects and of their
+// owners, for times, and for their statuses.
 func (c Change) signature() string {
+	replace := nameless(c)
 	var fields []Field
 	for _, f := range c.Fields {
 		if !strings.HasPrefix(f.Path, "status.") {
-			fields = append(fields, Field{Path: f.Path, From: nameless(f.From, c.Name), To: nameless(f.To, c.Name)})
+			fields = append(fields, Field{Path: f.Path, From: withTexts(f.From, replace), To: withTexts(f.To, replace)})
 		}
 	}
 	data, err := json.Marshal([]any{c.Action, c.By, c.Group, c.Kind, fields, c.Restart, c.Waits, c.Repeats > 0})
@@ -297,9 +299,37 @@ func (c Change) signature() string {
 	return string(data)
 }
 
-func nameless(value any, name string) any {
-	if text, ok := value.(string); ok {
-		return strings.ReplaceAll(text, name, "(name)")
+// nameless returns a function that returns a text without the names of an object and of its owner,
+// and without times.
+func nameless(c Change) func(text string) string {
+	replace := func(text string) string {
+		return moments.ReplaceAllString(strings.ReplaceAll(text, c.Name, "(name)"), "(time)")
+	}
+	_, owner, owned := strings.Cut(c.Owner, "/")
+	if !owned {
+		return replace
+	}
+	word := regexp.MustCompile(`\b` + regexp.QuoteMeta(owner) + `\b`)
+	return func(text string) string { return word.ReplaceAllString(replace(text), "(owner)") }
+}
+
+// withTexts returns a value with other texts.
+func withTexts(value any, replace func(string) string) any {
+	switch v := value.(type) {
+	case string:
+		return replace(v)
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, child := range v {
+			out[key] = withTexts(child, replace)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, child := range v {
+			out[i] = withTexts(child, replace)
+		}
+		return out
 	}
 	return value
 }

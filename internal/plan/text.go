@@ -195,7 +195,8 @@ func (w *writer) change(members []Change) {
 			hidden++
 			continue
 		}
-		w.line("          %s: %s → %s", f.Path, short(f.From), short(f.To))
+		from, to := shorts(f.From, f.To)
+		w.line("          %s: %s → %s", f.Path, from, to)
 	}
 	if hidden > 0 {
 		w.line("          %s", w.paint("2", count(hidden, "more field")+" of the status (--all)"))
@@ -241,6 +242,28 @@ func (w *writer) paint(code, text string) string {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// shorts returns two values on one line each: of long texts, the part from which on they differ.
+func shorts(from, to any) (string, string) {
+	a, ok := from.(string)
+	b, both := to.(string)
+	if !ok || !both || len(a) <= longest && len(b) <= longest {
+		return short(from), short(to)
+	}
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	const before = longest / 3
+	if n <= before {
+		return short(from), short(to)
+	}
+	begin := n - before
+	if line := strings.LastIndex(a[:n], "\n") + 1; line > begin {
+		begin = line
+	}
+	return "…" + short(strings.ToValidUTF8(a[begin:], "")), "…" + short(strings.ToValidUTF8(b[begin:], ""))
 }
 
 // short returns a value on one line, with control characters escaped.

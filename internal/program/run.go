@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/ctrlkit/ctrlkit/internal/plan"
 	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -115,12 +113,7 @@ func (r *runner) start() error {
 // restart starts the program again after it has ended. What a dead process holds is released at
 // once: in a cluster its Lease expires.
 func (r *runner) restart() error {
-	leases := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
-	for _, o := range r.cluster.Objects() {
-		if o.Resource.GroupResource() == leases.GroupResource() {
-			_ = plan.DeleteFrom(r.cluster, leases, o.Namespace, o.Name) //nolint:errcheck // it may have gone
-		}
-	}
+	plan.ReleaseLeases(r.cluster)
 	r.boundary.setDown(false)
 	return r.start()
 }

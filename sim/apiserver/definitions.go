@@ -32,6 +32,9 @@ func (w *writeContext) admit(g *registry, obj, before *unstructured.Unstructured
 			return failure
 		}
 	}
+	if failure := w.decide(g, obj, before, true); failure != nil {
+		return failure
+	}
 	if w.kind.storage != definitionsStorage || obj.GetDeletionTimestamp() != nil || w.request.Actor == "server" {
 		return nil
 	}

@@ -41,6 +41,11 @@ func (g *registry) deleteObject(w *writeContext, v *version, options *metav1.Del
 	if failure := checkPreconditions(k, v, options.Preconditions); failure != nil {
 		return failure.response()
 	}
+	for _, mutating := range []bool{true, false} {
+		if failure := w.decide(g, nil, v.unstructured(), mutating); failure != nil {
+			return failure.response()
+		}
+	}
 	finalizers, changed := finalizersFor(k, v, options)
 	grace := gracePeriod(k, v, options)
 	obj := v.unstructured()

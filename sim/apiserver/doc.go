@@ -26,7 +26,7 @@
 //     custom resources and the usual built-in kinds; others have a name and an age.
 //   - Its OpenAPI documents are of version 3, with the schemas of all kinds, but without the limits
 //     of values that Kubernetes notes in comments only.
-//   - It calls no webhooks.
+//   - It calls no webhooks; [Options].Admission can.
 //   - It authenticates nothing. It authorizes requests if there is an [Options].Authorizer and the
 //     request has a user.
 //   - It runs no controllers but the garbage collector, those of Namespaces and

@@ -31,6 +31,7 @@ type registry struct {
 
 	authorizer authorizer.UnconditionalAuthorizer // or nil
 	refused    func(authorizer.Attributes)        // or nil
+	admission  Admission                          // or nil
 }
 
 func (g *registry) create(k *kind, r *Request) *Response {
@@ -74,7 +75,7 @@ func (g *registry) createObject(w *writeContext, content map[string]any, applied
 	if errs := w.validate(obj, nil); len(errs) > 0 {
 		return nil, fail(apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs))
 	}
-	if failure := cmp.Or(g.authorizeCreate(w), g.checkService(k, obj)); failure != nil {
+	if failure := cmp.Or(w.decide(g, obj, nil, false), g.authorizeCreate(w), g.checkService(k, obj)); failure != nil {
 		return nil, failure
 	}
 	if k.definition == nil {
@@ -216,7 +217,7 @@ func (g *registry) updateObject(w *writeContext, old *version, obj *unstructured
 	if errs := w.validate(obj, before); len(errs) > 0 {
 		return nil, fail(apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs))
 	}
-	if failure := g.checkService(k, obj); failure != nil {
+	if failure := cmp.Or(w.decide(g, obj, before, false), g.checkService(k, obj)); failure != nil {
 		return nil, failure
 	}
 	if k.definition == nil {

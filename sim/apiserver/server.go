@@ -41,6 +41,9 @@ type Options struct {
 	// Refused, if set, is called for each request that the Authorizer does not allow. The server is
 	// locked during the call: Refused must not call its methods.
 	Refused func(authorizer.Attributes)
+
+	// Admission decides about writes, in addition to what the server checks itself. It may be nil.
+	Admission Admission
 }
 
 // Server is a Kubernetes API server in memory. Its methods may be called concurrently. It starts no
@@ -67,7 +70,7 @@ func New(o Options) *Server {
 		minter:     &minter{seed: o.Seed, minted: map[string]int{}},
 		authorizer: o.Authorizer,
 	}
-	s.registry = &registry{store: s.store, catalog: s.catalog, minter: s.minter, now: o.Now, authorizer: o.Authorizer, refused: o.Refused}
+	s.registry = &registry{store: s.store, catalog: s.catalog, minter: s.minter, now: o.Now, authorizer: o.Authorizer, refused: o.Refused, admission: o.Admission}
 	s.controllers = &controllers{registry: s.registry, store: s.store, catalog: s.catalog}
 	s.store.onCommit = s.controllers.queueFor
 	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {

@@ -25,7 +25,7 @@
 // What it does not do:
 //
 //   - It runs no containers: there are no logs, and nothing to execute in or to forward ports to.
-//   - It calls no webhooks, neither for admission nor for conversion.
+//   - It calls no webhooks, neither for admission ([Options].Admission can) nor for conversion.
 //   - It enforces no RBAC: its only user may do everything, and it issues no tokens for
 //     ServiceAccounts.
 //   - It has no controllers but those above: a CronJob of batch/v1 creates no Jobs, and a

@@ -49,6 +49,10 @@ type Options struct {
 	// Wrap wraps the handler that serves the API to clients, to answer some requests otherwise. It
 	// is called once, before Start returns. It may be nil.
 	Wrap func(http.Handler) http.Handler
+
+	// Admission decides about the writes of clients and of players, as admission webhooks do. It
+	// may be nil.
+	Admission apiserver.Admission
 }
 
 // Cluster is a running cluster. Its methods may be called concurrently.
@@ -81,7 +85,7 @@ const history = 10_000
 
 // Start starts a cluster that is ready when Start returns.
 func Start(o Options) (_ *Cluster, err error) {
-	c := &Cluster{server: apiserver.New(apiserver.Options{Seed: uint64(time.Now().UnixNano()), History: history}), changed: make(chan struct{}, 1), done: make(chan struct{})}
+	c := &Cluster{server: apiserver.New(apiserver.Options{Seed: uint64(time.Now().UnixNano()), History: history, Admission: o.Admission}), changed: make(chan struct{}, 1), done: make(chan struct{})}
 	c.stopping, c.cancel = context.WithCancel(context.Background())
 	c.stop = sync.OnceValue(c.stopAll)
 	c.changes, c.asked, c.wrap = o.Changed, o.Asked, o.Wrap
