@@ -4,6 +4,7 @@
 package step
 
 import (
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -175,4 +176,11 @@ func (p *protection[T]) dropOrphan() {
 	defer p.mu.Unlock()
 	p.dropped = p.orphans[0].GetUID()
 	p.orphans = p.orphans[1:]
+}
+
+// dropOrphansOf drops the orphans that are one object, which exists.
+func (p *protection[T]) dropOrphansOf(uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.orphans = slices.DeleteFunc(p.orphans, func(o T) bool { return o.GetUID() == uid })
 }
