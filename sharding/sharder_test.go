@@ -5,8 +5,9 @@ package sharding_test
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
-	"hash/fnv"
 	"slices"
 	"time"
 
@@ -76,10 +77,9 @@ func shards(s *player.Stage, namespace string) (available []string, err error) {
 
 // choose returns the shard that an object belongs to: few objects move when a shard comes or goes.
 func choose(available []string, name string) string {
-	weight := func(shard string) uint32 {
-		h := fnv.New32a()
-		_, _ = h.Write([]byte(shard + "/" + name)) // it never fails
-		return h.Sum32()
+	weight := func(shard string) uint64 {
+		sum := sha256.Sum256([]byte(shard + "/" + name))
+		return binary.BigEndian.Uint64(sum[:])
 	}
 	return slices.MaxFunc(available, func(a, b string) int { return cmp.Compare(weight(a), weight(b)) })
 }

@@ -20,6 +20,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
@@ -165,12 +166,15 @@ func (r replica) run(ctx context.Context, p *sim.Process, start time.Time) error
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return stalled{start.Add(r.stalls[0]), start.Add(r.stalls[1]), next}
 	})
-	mgr, shard, err := sharding.NewManager(config, p.ManagerOptions(), sharding.Options{Ring: "things", Name: r.name, Namespace: "operators"})
+	options := p.ManagerOptions()
+	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(30*time.Second), new(20*time.Second), new(8*time.Second)
+	mgr, shard, err := sharding.NewManager(config, options, sharding.Options{Ring: "things", Name: r.name, Namespace: "operators"})
 	if err != nil {
 		return err
 	}
 	engine, err := step.New(step.Options[*corev1.ConfigMap]{
 		Name: "thing", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Finalizer: "test.ctrlkit.dev/thing", Shard: shard,
+		Controller: controller.Options{MaxConcurrentReconciles: 3},
 	}, step.Step[*corev1.ConfigMap](slow{r.name, 3 * time.Second}), apply.Children("Copy", func(_ context.Context, req *step.Request[*corev1.ConfigMap], want *apply.Set) error {
 		want.Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: req.Object.Name}, StringData: req.Object.Data})
 		return nil
@@ -217,7 +221,7 @@ func life(w *sim.World) {
 	for i := range things {
 		w.Create(thing(i))
 	}
-	for n := 1; n <= 5; n++ {
+	for n := 1; n <= 6; n++ {
 		w.SleepUntil(time.Duration(n) * 40 * time.Second)
 		for i := range things {
 			sim.Update(w, thing(i), func(cm *corev1.ConfigMap) { cm.Data["n"] = fmt.Sprint(n) })
@@ -226,7 +230,7 @@ func life(w *sim.World) {
 	w.Settle()
 	for i := range things {
 		secret, ok := sim.Get(w, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: thing(i).Name}})
-		if !ok || string(secret.Data["n"]) != "5" {
+		if !ok || string(secret.Data["n"]) != "6" {
 			panic(fmt.Sprintf("%s is orphaned: its copy has %s", thing(i).Name, secret.Data["n"]))
 		}
 	}
@@ -276,9 +280,9 @@ func TestShards(t *testing.T) {
 	rings.Test(t, "simulates")
 	sim.Run(t, workload(
 		replica{name: "a"},
-		replica{name: "b", stalls: [2]time.Duration{70 * time.Second, 150 * time.Second}},
+		replica{name: "b", stalls: [2]time.Duration{70 * time.Second, 190 * time.Second}},
 		replica{name: "c", begins: 50 * time.Second},
-	), append(common, sim.WithSample(40))...)
+	), append(common, sim.WithSample(12))...)
 }
 
 // A shard that hands over while it still reconciles is found.
