@@ -24,6 +24,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/handlers"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sharding"
 	"github.com/ctrlkit/ctrlkit/sim"
@@ -71,6 +72,12 @@ func (l *ledger) begin(shard string, obj client.Object) (end func()) {
 	}
 }
 
+func (l *ledger) accuse(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wrong = append(l.wrong, text)
+}
+
 // crashed notes that all shards have ended.
 func (l *ledger) crashed() {
 	l.mu.Lock()
@@ -105,6 +112,7 @@ type replica struct {
 	name       string
 	begins     time.Duration    // after the start
 	stalls     [2]time.Duration // from when to when no request of it is answered, after the start
+	handlers   bool             // it has handlers instead of an engine
 	handsEarly bool             // it hands over when it sees the label
 }
 
@@ -168,17 +176,10 @@ func (r replica) run(ctx context.Context, p *sim.Process, start time.Time) error
 	})
 	options := p.ManagerOptions()
 	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(30*time.Second), new(20*time.Second), new(8*time.Second)
-	mgr, shard, err := sharding.NewManager(config, options, sharding.Options{Ring: "things", Name: r.name, Namespace: "operators"})
-	if err != nil {
-		return err
+	if r.handlers {
+		options.NewCache = handlers.NewCache
 	}
-	engine, err := step.New(step.Options[*corev1.ConfigMap]{
-		Name: "thing", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Finalizer: "test.ctrlkit.dev/thing", Shard: shard,
-		Controller: controller.Options{MaxConcurrentReconciles: 3},
-	}, step.Step[*corev1.ConfigMap](slow{r.name, 3 * time.Second}), apply.Children("Copy", func(_ context.Context, req *step.Request[*corev1.ConfigMap], want *apply.Set) error {
-		want.Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: req.Object.Name}, StringData: req.Object.Data})
-		return nil
-	}, apply.Owns(&corev1.Secret{})))
+	mgr, shard, err := sharding.NewManager(config, options, sharding.Options{Ring: "things", Name: r.name, Namespace: "operators"})
 	if err != nil {
 		return err
 	}
@@ -187,10 +188,56 @@ func (r replica) run(ctx context.Context, p *sim.Process, start time.Time) error
 			return err
 		}
 	}
-	if err := engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{})); err != nil {
+	add := r.addEngine
+	if r.handlers {
+		add = r.addHandlers
+	}
+	if err := add(mgr, shard); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+func (r replica) addEngine(mgr ctrl.Manager, shard *sharding.Shard) error {
+	engine, err := step.New(step.Options[*corev1.ConfigMap]{
+		Name: "thing", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Finalizer: "test.ctrlkit.dev/thing", Shard: shard,
+		Controller: controller.Options{MaxConcurrentReconciles: 3},
+	}, r.steps()...)
+	if err != nil {
+		return err
+	}
+	return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}))
+}
+
+// addHandlers adds the steps as one handler, and another one that is called for what is gone.
+func (r replica) addHandlers(mgr ctrl.Manager, shard *sharding.Shard) error {
+	registry, err := handlers.New(mgr, handlers.Options{Name: "thing", Shard: shard, Default: handlers.KindOptions{Workers: 3}})
+	if err != nil {
+		return err
+	}
+	_, err = registry.Register(
+		handlers.Steps("steps", handlers.StepsOptions[*corev1.ConfigMap]{Finalizer: "test.ctrlkit.dev/thing"}, r.steps()...),
+		handlers.Handler[*corev1.ConfigMap]{
+			Name: "plain",
+			OnChange: func(_ context.Context, obj *corev1.ConfigMap) (ctrl.Result, error) {
+				book.begin(r.name, obj)()
+				return ctrlkit.NoRequeue()
+			},
+			OnGone: func(ctx context.Context, name client.ObjectKey) (ctrl.Result, error) {
+				if err := mgr.GetAPIReader().Get(ctx, name, &corev1.ConfigMap{}); err == nil {
+					book.accuse(fmt.Sprintf("%s takes %s for deleted", r.name, name))
+				}
+				return ctrlkit.NoRequeue()
+			},
+		})
+	return err
+}
+
+func (r replica) steps() []step.Step[*corev1.ConfigMap] {
+	return []step.Step[*corev1.ConfigMap]{slow{r.name, 3 * time.Second}, apply.Children("Copy", func(_ context.Context, req *step.Request[*corev1.ConfigMap], want *apply.Set) error {
+		want.Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: req.Object.Name}, StringData: req.Object.Data})
+		return nil
+	}, apply.Owns(&corev1.Secret{}))}
 }
 
 // handEarly removes the labels whatever runs.
@@ -283,6 +330,12 @@ func TestShards(t *testing.T) {
 		replica{name: "b", stalls: [2]time.Duration{70 * time.Second, 190 * time.Second}},
 		replica{name: "c", begins: 50 * time.Second},
 	), append(common, sim.WithSample(12))...)
+}
+
+// The same with handlers, which must not take an object that has moved for one that is gone.
+func TestShardsWithHandlers(t *testing.T) {
+	rings.Test(t, "simulates")
+	sim.Run(t, workload(replica{name: "a", handlers: true}, replica{name: "b", handlers: true, begins: 50 * time.Second}), append(common, sim.WithSample(4))...)
 }
 
 // A shard that hands over while it still reconciles is found.
