@@ -63,7 +63,7 @@ func (p *pass) mayCall(ctx context.Context) (bool, error) {
 }
 
 // findMoved finds out whether an object that is not in the cache was deleted, or is another shard's
-// now: of that, handlers are told nothing.
+// now: no handler is called for that.
 func (p *pass) findMoved(ctx context.Context) error {
 	k := p.kind
 	kind := k.key.gvk.GroupKind()

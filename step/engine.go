@@ -187,7 +187,7 @@ func New[T client.Object](options Options[T], steps ...Step[T]) (*Engine[T], err
 		mistakes = append(mistakes, fmt.Errorf("name %q: a controller's name is a DNS label, for example \"backup\"", options.Name))
 	}
 	if options.Shard != nil && options.APIReader == nil {
-		mistakes = append(mistakes, errors.New("a shard without APIReader: it tells moved objects from deleted ones: set it to Manager.GetAPIReader"))
+		mistakes = append(mistakes, errors.New("a shard without APIReader, which shows whether an object was moved or deleted: set it to Manager.GetAPIReader"))
 	}
 	if options.StepTimeout < 0 {
 		mistakes = append(mistakes, fmt.Errorf("step timeout %v: it is negative; zero is %v", options.StepTimeout, defaultStepTimeout))
