@@ -105,6 +105,10 @@ release: ## Build the archives of a release into dist, and tag it: VERSION=v0.1.
 bench: ## Measure operators side by side on the real control plane, some fifteen minutes; BENCH="-help" for more
 	@cd bench && $(GO) run ./measure $(BENCH)
 
+.PHONY: bench-scale
+bench-scale: ## Measure what grows with the number of objects, up to 100,000 and for hours; SCALE="-objects 200,1000" for less
+	@cd bench && $(GO) run ./scale $(SCALE)
+
 .PHONY: benchmarks
 benchmarks: ## Run the benchmarks of the packages
 	$(GO) test -run '^$$' -bench . ./...

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/sharding"
 )
 
 // Path is where an operator serves what it knows, below the address of its metrics.
@@ -24,9 +25,19 @@ const Path = explanation.Path
 // Serve adds a [Handler] for ring to the metrics server of mgr, with the protection of that server
 // (metricsserver.Options.FilterProvider). It does nothing if the metrics server is disabled. Call
 // it once, before the manager is started.
-func Serve(mgr manager.Manager, ring *journal.Ring) error {
-	return mgr.AddMetricsServerExtraHandler(Path, handler(ring, mgr.Elected))
+func Serve(mgr manager.Manager, ring *journal.Ring, with ...Option) error {
+	s := served{ring: ring, elected: mgr.Elected}
+	for _, option := range with {
+		option(&s)
+	}
+	return mgr.AddMetricsServerExtraHandler(Path, http.HandlerFunc(s.serve))
 }
+
+// An Option changes what [Serve] serves.
+type Option func(*served)
+
+// WithShard names the shard of this process in each report. A nil shard changes nothing.
+func WithShard(shard *sharding.Shard) Option { return func(s *served) { s.shard = shard } }
 
 // Handler returns a handler that serves what ring holds, for "ctrlkit explain":
 //
@@ -36,44 +47,57 @@ func Serve(mgr manager.Manager, ring *journal.Ring) error {
 //     and group if they are given.
 //
 // The JSON of a report is for the command of the same version; it may change with each release.
-func Handler(ring *journal.Ring) http.Handler { return handler(ring, nil) }
+func Handler(ring *journal.Ring) http.Handler {
+	return http.HandlerFunc((&served{ring: ring}).serve)
+}
 
-// handler returns the Handler of a process that may be the leader or not: elected, unless it is
-// nil, returns a channel that is closed when the process becomes the leader.
-func handler(ring *journal.Ring, elected func() <-chan struct{}) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet {
-			w.Header().Set("Allow", http.MethodGet)
-			http.Error(w, "only GET is supported", http.StatusMethodNotAllowed)
-			return
+// served is what is served. Elected, unless it is nil, returns a channel that is closed when the
+// process becomes the leader, or holds the Lease of its shard.
+type served struct {
+	ring    *journal.Ring
+	elected func() <-chan struct{}
+	shard   *sharding.Shard
+}
+
+func (s *served) serve(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet {
+		w.Header().Set("Allow", http.MethodGet)
+		http.Error(w, "only GET is supported", http.StatusMethodNotAllowed)
+		return
+	}
+	q := r.URL.Query()
+	known := []journal.Object{} // an empty list in JSON, not null
+	missing := ""               // why no object of the kind is known
+	for _, o := range s.ring.Objects() {
+		if o.Name == "" && (q.Get("kind") == "" || o.Kind == q.Get("kind")) {
+			missing = cmp.Or(missing, kindMissing(s.ring.Entries(o)))
 		}
-		q := r.URL.Query()
-		known := []journal.Object{} // an empty list in JSON, not null
-		missing := ""               // why no object of the kind is known
-		for _, o := range ring.Objects() {
-			if o.Name == "" && (q.Get("kind") == "" || o.Kind == q.Get("kind")) {
-				missing = cmp.Or(missing, kindMissing(ring.Entries(o)))
-			}
-			if o.Name == "" || !matches(o, q) {
-				continue
-			}
-			if q.Get("name") != "" {
-				answer(w, explanation.FromEntries(o, ring.Entries(o)))
-				return
-			}
-			known = append(known, o)
-		}
-		why := leadership(w.Header(), elected)
-		if missing != "" {
-			why = "its kind is not watched: " + missing
+		if o.Name == "" || !matches(o, q) {
+			continue
 		}
 		if q.Get("name") != "" {
-			asked := journal.Object{Kind: q.Get("kind"), Namespace: q.Get("namespace"), Name: q.Get("name")}
-			http.Error(w, fmt.Sprintf(explanation.Unknown+" of %s: %s", asked, why), http.StatusNotFound)
+			report := explanation.FromEntries(o, s.ring.Entries(o))
+			if s.shard != nil {
+				report.Shard = s.shard.String()
+			}
+			answer(w, report)
 			return
 		}
-		answer(w, known)
-	})
+		known = append(known, o)
+	}
+	why := leadership(w.Header(), s.elected)
+	if s.shard != nil {
+		why = fmt.Sprintf("this process, %s, has not reconciled it lately: the label %s of the object names the shard that does", s.shard, s.shard.Label())
+	}
+	if missing != "" {
+		why = "its kind is not watched: " + missing
+	}
+	if q.Get("name") != "" {
+		asked := journal.Object{Kind: q.Get("kind"), Namespace: q.Get("namespace"), Name: q.Get("name")}
+		http.Error(w, fmt.Sprintf(explanation.Unknown+" of %s: %s", asked, why), http.StatusNotFound)
+		return
+	}
+	answer(w, known)
 }
 
 // kindMissing returns why a kind is not watched, by the entries about the kind itself, which are

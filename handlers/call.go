@@ -108,7 +108,7 @@ func (p *pass) note(ctx context.Context, e *entry, o journalOutcome, began time.
 // own.
 func (p *pass) callEngine(ctx context.Context, e *entry) {
 	request := reconcile.Request{NamespacedName: p.name}
-	if p.object == nil && e.gone != nil {
+	if p.object == nil && e.gone != nil && !p.moved {
 		p.note(ctx, e, p.run(p.begin(ctx, e), e), p.began)
 	}
 	result, err := ctrlkit.NewAction(e.name, func(ctx context.Context) (ctrl.Result, error) { // a panic is an error of this handler

@@ -96,7 +96,7 @@ func (x engineEntry[T]) prepare(r *Registry) (*entry, error) {
 	mistakes := checkRelated[T](e.related, r.scheme)
 	options := step.Options[T]{
 		Name: r.engineName(e.kind, x.name), Client: r.base, APIReader: r.live, Finalizer: o.Finalizer, Recorder: r.options.Recorder, Observers: r.options.Observers,
-		Failures: r.options.Failures, SkipUnchanged: o.SkipUnchanged, Unwatched: o.Unwatched, Partial: !o.Complete,
+		Failures: r.options.Failures, SkipUnchanged: o.SkipUnchanged, Unwatched: o.Unwatched, Partial: !o.Complete, Shard: r.options.Shard,
 	}
 	cleans := slices.ContainsFunc(x.steps, func(s step.Step[T]) bool { _, ok := s.(step.Cleaner[T]); return ok })
 	if options.Finalizer == "" && cleans && e.kind.gvk.Group == "" { // the kinds of Kubernetes have no group to name it by

@@ -307,7 +307,7 @@ func (k *kind) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	// and one that was due has reached the cache.
 	p.due = k.due.take(name, p.began)
 	all := *k.handlers.Load() // after that: it has the handlers of all calls
-	if slices.ContainsFunc(all, (*entry).needsObject) {
+	if k.registry.options.Shard != nil || slices.ContainsFunc(all, (*entry).needsObject) {
 		obj, known, err := k.feed.get(ctx, name)
 		if err != nil || !known {
 			k.due.restore(name, p.due)
@@ -317,7 +317,15 @@ func (k *kind) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 		p.object = obj
 	}
 	p.seen = k.causes.Take(name)
+	may, err := p.mayCall(ctx)
+	if err != nil {
+		k.due.restore(name, p.due)
+		return reconcile.Result{}, err
+	}
 	for _, e := range all {
+		if !may {
+			break
+		}
 		if wants, err := p.wants(ctx, e); wants {
 			p.call(ctx, e, err)
 		}
@@ -347,6 +355,7 @@ type pass struct {
 	worst   failure.Classification
 	waits   []journal.Wait
 	paused  bool
+	moved   bool // the object is not gone, but another shard's
 	// readable says that the kind is there: an engine would read the object.
 	readable bool
 }
@@ -356,7 +365,7 @@ func (p *pass) wants(ctx context.Context, e *entry) (bool, error) {
 	why := p.due.why
 	mine := slices.ContainsFunc(p.due.calls, func(c call) bool { return c.entry == e })
 	switch {
-	case p.object == nil && e.gone == nil && e.engine == nil:
+	case p.object == nil && (e.gone == nil || p.moved) && e.engine == nil:
 		e.tries.Forget(p.name)
 		return false, nil
 	case e.engine != nil && !p.readable, e.engine == nil && p.object != nil && e.change == nil:

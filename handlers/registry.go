@@ -30,6 +30,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/sharding"
 )
 
 // Options are options of a [Registry]. Name is required, all else may be zero.
@@ -47,6 +48,12 @@ type Options struct {
 
 	// Failures classifies the errors of handlers.
 	Failures failure.Table
+
+	// Shard is the part of a ring whose objects the handlers are called for; see package sharding.
+	// Every kind with handlers is one of the ring's resources, or registering is an error: all replicas
+	// would call them for the same objects. An object that moves to another shard is neither gone nor
+	// removed: OnGone and OnRemove are not called.
+	Shard *sharding.Shard
 
 	// Default are the options of all kinds that are not in Kinds.
 	Default KindOptions
@@ -194,6 +201,9 @@ func (r *Registry) add(entries []*entry) error {
 	if r.ended {
 		return errors.New("the manager has stopped")
 	}
+	if err := r.claim(entries); err != nil {
+		return err
+	}
 	byKind := make(map[*kind][]*entry)
 	var order []*kind
 	for _, e := range entries {
@@ -248,6 +258,9 @@ func (r *Registry) feedOf(key kindKey, object client.Object) *feed {
 		options, ok := r.options.Kinds[key.gvk.GroupKind()]
 		if !ok {
 			options = r.options.Default
+		}
+		if options.isLimited() {
+			options.Labels = r.selects(key, options.Labels)
 		}
 		f = &feed{
 			key: key, object: object, options: options, cache: r.cache, log: r.log, done: make(chan struct{}), state: StateWaiting, message: "the manager has not started",

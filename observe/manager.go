@@ -26,8 +26,13 @@ func Manager(mgr manager.Manager, with ...Option) (journal.Observer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
+	if chosen.shard != nil {
+		if err := registerShard(chosen.shard); err != nil {
+			return nil, err
+		}
+	}
 	ring := journal.NewRing(journal.RingOptions{})
-	if err := explain.Serve(mgr, ring); err != nil {
+	if err := explain.Serve(mgr, ring, explain.WithShard(chosen.shard)); err != nil {
 		return nil, fmt.Errorf("serving explanations: %w", err)
 	}
 	if !chosen.page {

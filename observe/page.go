@@ -23,6 +23,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/view"
 	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/sharding"
 )
 
 // PagePath is where an operator serves its page, below the address of its metrics.
@@ -31,7 +32,10 @@ const PagePath = view.Path
 // An Option changes what [Manager] adds.
 type Option func(*options)
 
-type options struct{ page bool }
+type options struct {
+	page  bool
+	shard *sharding.Shard
+}
 
 // WithPage also serves a live page about the operator at [PagePath], with the protection of the
 // metrics server (metricsserver.Options.FilterProvider): its kinds and controllers, its objects

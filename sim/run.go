@@ -141,7 +141,8 @@ func (r *run) noticed(name oracle.Name, text string) (entry int) {
 // changed passes a change of the cluster to those who want to know of it.
 func (r *run) changed(c apiserver.Change) {
 	if cluster.Ignored(c.Resource) {
-		return // the judge sees Kubernetes Events when they are written
+		r.players.Changed(c) // a player may be of Leases
+		return               // the judge sees Kubernetes Events when they are written
 	}
 	r.cluster.Changed(c)
 	r.writes.Changed(c)

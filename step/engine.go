@@ -28,6 +28,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/permission"
+	"github.com/ctrlkit/ctrlkit/sharding"
 )
 
 // Options configure an engine. Name and Client are required, all else may be zero.
@@ -137,6 +138,16 @@ type Options[T client.Object] struct {
 	// themselves: see [UseDeclarer] and [Engine.Needs].
 	Uses []permission.Use
 
+	// Shard is the part of a ring whose objects the engine reconciles; see package sharding. Without
+	// one, as without a ring, every object is the engine's own.
+	//
+	//   - An object that the sharder moves is handed over between two reconciles, after a pending
+	//     cleanup of an earlier object of its name. No step runs for it, and nothing is kept of it.
+	//   - An object that has left the cache is not taken for a deleted one before the API server was
+	//     asked. That needs APIReader.
+	//   - An engine that [Engine.Complete] does not connect needs [sharding.Shard.Claim].
+	Shard *sharding.Shard
+
 	// StepTimeout is how long Do, Cleanup, Claim or Post of one step may take, 5 minutes if it is
 	// zero. After that its context is done. Each is reported while it runs, in the log, in the journal
 	// and with an event: after a fifth of the time, and again if it ignores its context.
@@ -174,6 +185,9 @@ func New[T client.Object](options Options[T], steps ...Step[T]) (*Engine[T], err
 	var mistakes []error
 	if len(validation.IsDNS1123Label(options.Name)) > 0 {
 		mistakes = append(mistakes, fmt.Errorf("name %q: a controller's name is a DNS label, for example \"backup\"", options.Name))
+	}
+	if options.Shard != nil && options.APIReader == nil {
+		mistakes = append(mistakes, errors.New("a shard without APIReader, which shows whether an object was moved or deleted: set it to Manager.GetAPIReader"))
 	}
 	if options.StepTimeout < 0 {
 		mistakes = append(mistakes, fmt.Errorf("step timeout %v: it is negative; zero is %v", options.StepTimeout, defaultStepTimeout))
@@ -267,6 +281,9 @@ func (e *Engine[T]) Complete(b *builder.Builder) error {
 		options.RateLimiter = e.limiter
 	}
 	if err := e.claimConditions(); err != nil {
+		return err
+	}
+	if err := e.options.Shard.Claim(e.resource.kind, e.options.Name); err != nil {
 		return err
 	}
 	later, err := e.watchDeclared(b)

@@ -26,9 +26,11 @@ type gate[T client.Object] struct {
 // its name; the cheap ones come before those that read.
 func gates[T client.Object]() []gate[T] {
 	return []gate[T]{
+		{"the Lease of the shard has expired", awaitLease[T]},
 		{"a cleanup is pending for an object of this name that is gone", awaitCleanup[T]},
 		{"no watch has reported a change", skipUnreported[T]},
 		{"the object does not exist", awaitObject[T]},
+		{"another shard has the object", leaveToShard[T]},
 		{"another operator reconciles the object", leaveAlone[T]},
 		{"the cache lacks our last write", awaitCache[T]},
 		{"a hot loop is slowed down", awaitSlowed[T]},
@@ -46,6 +48,10 @@ func awaitCleanup[T client.Object](ctx context.Context, r *run[T]) (reconcile.Re
 	}
 	r.noteStartedUnread(ctx)
 	o := orphans[T]{r}
+	if err := o.dropMoved(ctx); err != nil {
+		result, err := r.finish(ctx, journal.ResultFailed, outcome{err: err})
+		return result, true, err
+	}
 	if out := o.cleanUp(ctx); out.err != nil || out.after > 0 {
 		result, err := o.blockSuccessor(ctx, out)
 		return result, true, err

@@ -21,9 +21,11 @@ func TestGatesInOrder(t *testing.T) {
 		got = append(got, g.name)
 	}
 	want := []string{
+		"the Lease of the shard has expired",
 		"a cleanup is pending for an object of this name that is gone",
 		"no watch has reported a change",
 		"the object does not exist",
+		"another shard has the object",
 		"another operator reconciles the object",
 		"the cache lacks our last write",
 		"a hot loop is slowed down",

@@ -47,6 +47,13 @@ func (m *memories[T]) forget(key types.NamespacedName) {
 	}
 }
 
+// drop drops the memory of an object that is not ours any more.
+func (m *memories[T]) drop(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.all, key)
+}
+
 // gone notes that an object is gone, and reports whether another client has removed our finalizer
 // and no event has reported that yet. See [protection.gone].
 func (m *memories[T]) gone(last T, final, protected bool) (released bool) {

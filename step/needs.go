@@ -87,6 +87,9 @@ func (e *Engine[T]) Needs() ([]permission.Need, error) {
 	if e.finalizers.own != "" || len(e.finalizers.retired) > 0 {
 		all = append(all, permission.Use{Object: obj, Verbs: []string{"patch"}, By: by + ": keeps its finalizer"})
 	}
+	if e.options.Shard != nil {
+		all = append(all, permission.Use{Object: obj, Verbs: []string{"patch"}, By: by + ": hands objects over to other shards"})
+	}
 	for _, u := range e.options.Uses {
 		u.By = declared(u.By, by)
 		all = append(all, u)

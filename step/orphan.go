@@ -94,6 +94,10 @@ func (o orphans[T]) end(ctx context.Context, out outcome) (reconcile.Result, err
 func (o orphans[T]) gone(ctx context.Context) (reconcile.Result, error) {
 	r := o.run
 	r.noteStartedUnread(ctx)
+	r.engine.options.Shard.Forget(r.engine.resource.kind, r.key())
+	if err := o.dropMoved(ctx); err != nil {
+		return r.finish(ctx, journal.ResultFailed, outcome{err: err})
+	}
 	if out := o.cleanUp(ctx); out.err != nil || out.after > 0 {
 		return o.end(ctx, out)
 	}

@@ -4,6 +4,7 @@
 package step
 
 import (
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -183,4 +184,11 @@ func (p *protection[T]) dropOrphan() {
 	defer p.mu.Unlock()
 	p.past.dropped = p.past.orphans[0].GetUID()
 	p.past.orphans = p.past.orphans[1:]
+}
+
+// dropOrphansOf drops the orphans that are one object, which exists.
+func (p *protection[T]) dropOrphansOf(uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.orphans = slices.DeleteFunc(p.orphans, func(o T) bool { return o.GetUID() == uid })
 }

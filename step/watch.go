@@ -112,6 +112,7 @@ func (f eventFilter[T]) record(obj client.Object, kind journal.CauseKind, verb s
 		return
 	}
 	if _, own := f.engine.resource.is(obj); own {
+		f.engine.forgetMoved(client.ObjectKeyFromObject(obj))
 		f.engine.causes.Own(obj, kind, verb)
 		return
 	}
@@ -123,7 +124,7 @@ func (f eventFilter[T]) record(obj client.Object, kind journal.CauseKind, verb s
 func (f eventFilter[T]) gone(obj client.Object, final bool) {
 	e := f.engine
 	typed, ok := e.resource.is(obj)
-	if !ok || e.finalizers.own == "" || e.plan.leavesAlone(typed) {
+	if !ok || e.options.Shard.Left(e.resource.kind, obj) || e.finalizers.own == "" || e.plan.leavesAlone(typed) {
 		return
 	}
 	if e.memories.gone(typed, final, e.finalizers.protects(typed)) {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -159,4 +160,19 @@ func (t *tail) String() string {
 		return ""
 	}
 	return "; the operator wrote:\n" + strings.TrimSpace(string(t.text))
+}
+
+// PeakMemory returns the most memory that the process has had resident, in bytes. It is known on Linux.
+func (p *Process) PeakMemory() (uint64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, fmt.Errorf("asking for the memory of an operator: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var kilobytes uint64
+		if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kilobytes); n == 1 { //nolint:errcheck // another line
+			return kilobytes << 10, nil
+		}
+	}
+	return 0, errors.New("the memory of an operator is not known")
 }

@@ -97,6 +97,9 @@ func slash(namespace, name string) string {
 func (p *page) head() {
 	obj := p.x.Object
 	defer func() {
+		if p.x.Report != nil && p.x.Report.Shard != "" {
+			p.line("  Asked was %s", short(p.x.Report.Shard))
+		}
 		if obj != nil && len(p.x.OtherResources) > 0 {
 			p.line("  %s", p.x.Ambiguity(shellWord(obj.GetName())))
 		}

@@ -16,6 +16,8 @@ import (
 type Report struct {
 	Object      journal.Object `json:"object"`
 	Controllers []Controller   `json:"controllers"`
+	// Shard names the shard that the operator is, and its ring; empty without one.
+	Shard string `json:"shard,omitempty"`
 }
 
 // A Controller is what one controller of the operator knows about the object.

@@ -42,6 +42,7 @@ var layers = map[string]int{
 	"internal/rings":           0,
 	"internal/recording":       0,
 	"internal/testkind":        0,
+	"sharding":                 0,
 	"internal/house":           0,
 	"internal/suite":           3,
 

@@ -1,0 +1,83 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/sharding"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// claim claims the kinds of handlers for their controllers, in a ring.
+func (r *Registry) claim(entries []*entry) error {
+	for _, e := range entries {
+		if err := r.options.Shard.Claim(e.kind.gvk.GroupKind(), r.controllerName(e.kind)); err != nil {
+			return named(e.name, err)
+		}
+	}
+	return nil
+}
+
+// selects adds the selector of the shard to the limits of a kind, whose cache replaces that of the
+// manager.
+func (r *Registry) selects(key kindKey, selector labels.Selector) labels.Selector {
+	return r.options.Shard.Selects(key.gvk.GroupKind(), selector)
+}
+
+// mayCall reports whether handlers may be called for the object: it is this shard's. One that is to
+// be moved is handed over, as no handler runs for it.
+func (p *pass) mayCall(ctx context.Context) (bool, error) {
+	k := p.kind
+	shard := k.registry.options.Shard
+	switch {
+	case shard == nil:
+		return true, nil
+	case !shard.Holds():
+		return false, nil
+	case p.object == nil:
+		return true, p.findMoved(ctx)
+	}
+	verdict, err := shard.Check(ctx, client.WithFieldOwner(k.registry.base, k.registry.options.Name), k.key.gvk.GroupKind(), p.object)
+	if verdict == sharding.VerdictDrained {
+		k.due.take(p.name, p.began)
+		for _, e := range *k.handlers.Load() {
+			e.tries.Forget(p.name)
+		}
+		p.start(ctx)
+		if p.journal != nil {
+			p.journal.Note(ctx, journal.Gated{Reason: step.ReasonOtherShard, Message: fmt.Sprintf("%s has handed it over", shard)})
+		}
+		p.object = nil
+	}
+	return verdict == sharding.VerdictOurs, err
+}
+
+// findMoved finds out whether an object that is not in the cache was deleted, or is another shard's
+// now: no handler is called for that.
+func (p *pass) findMoved(ctx context.Context) error {
+	k := p.kind
+	kind := k.key.gvk.GroupKind()
+	p.moved = k.registry.options.Shard.Moves(kind, p.name)
+	defer k.registry.options.Shard.Forget(kind, p.name)
+	if p.moved || !slices.ContainsFunc(*k.handlers.Load(), func(e *entry) bool { return e.gone != nil }) {
+		return nil
+	}
+	living := &metav1.PartialObjectMetadata{}
+	living.SetGroupVersionKind(k.key.gvk)
+	err := k.registry.live.Get(ctx, p.name, living)
+	p.moved = err == nil
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("asking whether the object was deleted, or moved to another shard: %w", err)
+	}
+	return nil
+}

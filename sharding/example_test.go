@@ -1,0 +1,60 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"context"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/observe"
+	"github.com/ctrlkit/ctrlkit/sharding"
+	"github.com/ctrlkit/ctrlkit/step"
+)
+
+// An operator that copies ConfigMaps to Secrets, and whose replicas share the ConfigMaps if there is a
+// ring. The ring lists what the operator reconciles, and what that controls:
+//
+//	apiVersion: sharding.timebertt.dev/v1alpha1
+//	kind: ControllerRing
+//	metadata:
+//	  name: copies
+//	spec:
+//	  resources:
+//	    - resource: configmaps
+//	      controlledResources:
+//	        - resource: secrets
+//
+// With RING unset it is the operator that it was before: its leader does all work.
+func ExampleNewManager() {
+	run := func() error {
+		mgr, shard, err := sharding.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{LeaderElection: true, LeaderElectionID: "copies"}, sharding.Options{Ring: os.Getenv("RING")})
+		if err != nil {
+			return err
+		}
+		observer, err := observe.Manager(mgr, observe.WithShard(shard))
+		if err != nil {
+			return err
+		}
+		engine, err := step.New(step.Options[*corev1.ConfigMap]{
+			Name: "copies", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Observers: []journal.Observer{observer}, Shard: shard,
+		}, apply.Children("Copy", func(_ context.Context, req *step.Request[*corev1.ConfigMap], want *apply.Set) error {
+			want.Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: req.Object.Namespace, Name: req.Object.Name}, StringData: req.Object.Data})
+			return nil
+		}, apply.Owns(&corev1.Secret{})))
+		if err != nil {
+			return err
+		}
+		if err := engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{})); err != nil {
+			return err
+		}
+		return mgr.Start(ctrl.SetupSignalHandler())
+	}
+	_ = run // in main: it ends with an error when the Lease is lost, and the process with it
+}

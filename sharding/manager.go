@@ -1,0 +1,166 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// Options are options of [NewManager].
+type Options struct {
+	// Ring is the name of the ControllerRing. If it is empty, nothing is shared: NewManager returns an
+	// ordinary manager and no shard.
+	Ring string
+
+	// Name is the name of the shard, and of its Lease: a DNS name of at most 63 characters, unique in
+	// the ring. By default it is the name of the host, which is that of the Pod in a cluster.
+	Name string
+
+	// Namespace is that of the Lease. By default it is LeaderElectionNamespace of the options of the
+	// manager, and in a cluster that of the Pod.
+	Namespace string
+}
+
+// NewManager returns a manager, like ctrl.NewManager, whose process is a shard of a ring, and the
+// shard. In the options of the manager
+//
+//   - the durations of leader election are those of the Lease of the shard. There is no leader, and no
+//     LeaderElectionID is needed;
+//   - caches keep the limits that they have, and of each kind of the ring only the objects that are
+//     assigned to the shard. Kinds that the ring does not list are cached whole;
+//   - nothing else changes.
+//
+// The ring is read once, here: after a change of its resources the replicas have to be restarted. The
+// error says what is wrong with it, or with the names, and what to do. The manager ends with an error
+// soon after its start if the ring assigns objects of a kind that no controller hands over; see
+// [Shard.Claim].
+//
+// The operator needs the verb get for controllerrings.sharding.timebertt.dev, and get, create and
+// update for Leases, as for leader election.
+func NewManager(config *rest.Config, options ctrl.Options, of Options) (ctrl.Manager, *Shard, error) {
+	if of.Ring == "" {
+		mgr, err := ctrl.NewManager(config, options)
+		return mgr, nil, err
+	}
+	mgr, s, err := newManager(config, options, of)
+	if err != nil {
+		return nil, nil, fmt.Errorf("sharding by the ring %q: %w", of.Ring, err)
+	}
+	return mgr, s, nil
+}
+
+func newManager(config *rest.Config, options ctrl.Options, of Options) (ctrl.Manager, *Shard, error) {
+	if options.LeaderElectionResourceLockInterface != nil {
+		return nil, nil, errors.New("the manager has a LeaderElectionResourceLockInterface, and a shard has its own: remove that option")
+	}
+	if options.Scheme == nil {
+		options.Scheme = clientgoscheme.Scheme
+	}
+	if err := of.complete(options.LeaderElectionNamespace); err != nil {
+		return nil, nil, err
+	}
+	s := &Shard{name: of.Name, ring: of.Ring, controllers: map[schema.GroupKind]string{}, handed: map[object]*handover{}}
+	s.tenure.now = time.Now
+	mapper, err := mapperOf(config, &options)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := s.readRing(ctx, config, mapper); err != nil {
+		return nil, nil, err
+	}
+	if err := s.limit(&options.Cache, options.Scheme, mapper); err != nil {
+		return nil, nil, err
+	}
+	leases, err := coordinationclient.NewForConfig(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a client for its Lease: %w", err)
+	}
+	logger := options.Logger
+	if logger.GetSink() == nil {
+		logger = log.Log
+	}
+	options.LeaderElection, options.LeaderElectionReleaseOnCancel = true, true
+	options.LeaderElectionResourceLockInterface = &lease{client: leases.Leases(of.Namespace), shard: s, process: string(uuid.NewUUID()), log: logger.WithName("sharding")}
+	config = rest.CopyConfig(config)
+	config.Wrap(s.tenure.fenced)
+	mgr, err := ctrl.NewManager(config, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	return mgr, s, mgr.Add(manager.RunnableFunc(s.refuseUnclaimed))
+}
+
+// refuseUnclaimed ends the manager if the ring assigns objects to it that no controller hands over.
+func (s *Shard) refuseUnclaimed(context.Context) error {
+	if rest := s.unclaimed(); rest != nil {
+		return fmt.Errorf("the ring %q assigns objects of %s, which no controller of this process hands over: set the option Shard of its engine or registry, or remove the kind from the ControllerRing",
+			s.ring, strings.Join(rest, ", "))
+	}
+	return nil
+}
+
+// complete checks the options, and fills in what is missing.
+func (o *Options) complete(namespace string) error {
+	var mistakes []error
+	if o.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("the name of the host, for the shard: %w: set Options.Name", err)
+		}
+		o.Name = host
+	}
+	for what, name := range map[string]string{"the ring": o.Ring, "the shard": o.Name} {
+		if problems := append(validation.IsDNS1123Subdomain(name), validation.IsValidLabelValue(name)...); len(problems) > 0 {
+			mistakes = append(mistakes, fmt.Errorf("%q as the name of %s: it is a lowercase DNS name of at most 63 characters", name, what))
+		}
+	}
+	if o.Namespace == "" {
+		o.Namespace = namespace
+	}
+	if o.Namespace == "" {
+		inCluster, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+		if err != nil {
+			mistakes = append(mistakes, errors.New("no namespace for the Lease of the shard, and the process is in no Pod: set Options.Namespace"))
+		}
+		o.Namespace = strings.TrimSpace(string(inCluster))
+	}
+	return errors.Join(mistakes...)
+}
+
+// mapperOf makes the REST mapper of a manager, and has the manager use it.
+func mapperOf(config *rest.Config, options *ctrl.Options) (apimeta.RESTMapper, error) {
+	provider := options.MapperProvider
+	if provider == nil {
+		provider = newMapper
+	}
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the ControllerRing: %w", err)
+	}
+	mapper, err := provider(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("making a REST mapper: %w", err)
+	}
+	options.MapperProvider = func(*rest.Config, *http.Client) (apimeta.RESTMapper, error) { return mapper, nil }
+	return mapper, nil
+}

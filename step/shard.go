@@ -1,0 +1,83 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/sharding"
+)
+
+// ReasonOtherShard is the reason, in the journal, of a reconcile that leaves an object to another
+// shard. See [Options.Shard].
+const ReasonOtherShard = "OtherShard"
+
+// awaitLease does nothing while this shard may have lost its objects.
+func awaitLease[T client.Object](_ context.Context, r *run[T]) (reconcile.Result, bool, error) {
+	return reconcile.Result{}, !r.engine.options.Shard.Holds(), nil
+}
+
+// leaveToShard leaves an object to the shard that has it, and hands over one that is to be moved: no
+// reconcile of it runs, as this is the only one.
+func leaveToShard[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
+	e := r.engine
+	verdict, err := e.options.Shard.Check(ctx, client.WithFieldOwner(e.options.Client, e.options.Name), e.resource.kind, r.read)
+	switch verdict {
+	case sharding.VerdictOurs:
+		return reconcile.Result{}, false, nil
+	case sharding.VerdictDrained:
+		r.noteLeft(ctx, fmt.Sprintf("%s has handed it over", e.options.Shard))
+		e.memories.drop(r.key())
+		e.limiter.Forget(r.failures.request)
+		return r.endEarly(ctx, journal.ResultGone, 0), true, nil
+	case sharding.VerdictElsewhere:
+		r.noteLeft(ctx, fmt.Sprintf("it is not assigned to %s", e.options.Shard))
+		e.memories.forget(r.key())
+		return r.endEarly(ctx, journal.ResultPaused, 0), true, nil
+	case sharding.VerdictExpired:
+		return reconcile.Result{}, true, nil
+	}
+	result, err := r.finish(ctx, journal.ResultFailed, outcome{err: err})
+	return result, true, err
+}
+
+func (r *run[T]) noteLeft(ctx context.Context, why string) {
+	r.noteStarted(ctx)
+	if r.journal != nil {
+		r.journal.Note(ctx, journal.Gated{Reason: ReasonOtherShard, Message: why})
+	}
+}
+
+// dropMoved drops pending cleanups of objects that exist: they have only left the cache of this shard.
+func (o orphans[T]) dropMoved(ctx context.Context) error {
+	r := o.run
+	if r.engine.options.Shard == nil || !r.memory.protection.hasOrphans() {
+		return nil
+	}
+	living, err := r.engine.resource.metadata(ctx, r.key(), r.journal)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("asking whether the object was deleted, or moved to another shard: %w", err)
+	}
+	r.memory.protection.dropOrphansOf(living.UID)
+	return nil
+}
+
+// forgetMoved drops what is known of an object that was handed over, when an event reports what became
+// of it.
+func (e *Engine[T]) forgetMoved(key types.NamespacedName) {
+	if e.options.Shard.Moves(e.resource.kind, key) {
+		e.memories.drop(key)
+	}
+}
