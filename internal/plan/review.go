@@ -46,16 +46,7 @@ type hook struct {
 
 // caller is a source that reaches the Services of its cluster.
 type caller interface {
-	// timeoutOf returns the value of the parameter timeout, and "" for none.
-func timeoutOf(ctx context.Context) string {
-	end, ok := ctx.Deadline()
-	if !ok {
-		return ""
-	}
-	return time.Until(end).Round(time.Second).String()
-}
-
-// callService sends a body to a Service and returns the answer.
+	// callService sends a body to a Service and returns the answer.
 	callService(ctx context.Context, service *admissionregistrationv1.ServiceReference, body []byte) ([]byte, error)
 }
 
@@ -249,6 +240,15 @@ func post(ctx context.Context, url string, authority, body []byte) ([]byte, erro
 		err = fmt.Errorf("it answers %s: %.200s", response.Status, answer)
 	}
 	return answer, err
+}
+
+// timeoutOf returns the value of the parameter timeout, and "" for none.
+func timeoutOf(ctx context.Context) string {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return ""
+	}
+	return time.Until(end).Round(time.Second).String()
 }
 
 // callService sends a body to a Service through the API server's proxy, which needs the right to
