@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/ctrlkit/ctrlkit/internal/plan"
+	"github.com/ctrlkit/ctrlkit/internal/recording"
 	"github.com/ctrlkit/ctrlkit/internal/run"
 )
 
@@ -80,7 +81,7 @@ this operator would do at its start: run it with a new version before an upgrade
   ctrlkit plan ./new/cmd                              what this version does at its start
   ctrlkit plan ./bin/manager -f a.yaml -- --leader-elect=false
   ctrlkit plan python3 -f a.yaml -- operator.py --kubeconfig {kubeconfig}
-  ctrlkit plan ./cmd --from cluster.yaml -f a.yaml    no cluster is read
+  ctrlkit plan ./cmd --from cluster.yaml -f a.yaml    no cluster is read; also from the file of ctrlkit record
   ctrlkit plan ./cmd -f a.yaml --webhooks             also what admission webhooks change and refuse
   ctrlkit plan ./cmd -f a.yaml -o markdown            for a pull request
   ctrlkit plan ./cmd -f a.yaml --policy no-restart --policy no-delete=PersistentVolumeClaim`,
@@ -120,7 +121,7 @@ func (f *planFlags) declare(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig `FILE` of the cluster to copy (default $KUBECONFIG)")
 	set.Lookup("kubeconfig").DefValue = ""
-	set.StringArrayVar(&f.from, "from", nil, "`FILE` or directory with the objects and definitions of the cluster, instead of a cluster, repeatable")
+	set.StringArrayVar(&f.from, "from", nil, "`FILE` or directory with the objects and definitions of the cluster, or a recording of ctrlkit record, instead of a cluster, repeatable")
 	set.StringArrayVarP(&f.files, "filename", "f", nil, "`FILE` or directory with objects to apply, repeatable")
 	set.StringArrayVar(&f.deletes, "delete", nil, "`KIND/NAME` of an object to delete, repeatable")
 	set.StringVarP(&f.namespace, "namespace", "n", "default", "`NAMESPACE` of objects that have none")
@@ -261,16 +262,42 @@ func (f *planFlags) source(o *plan.Options) error {
 }
 
 func (f *planFlags) sourceOfFiles(o *plan.Options) error {
-	manifests, err := readManifests(f.from)
+	manifests, unread, err := readCluster(f.from, time.Now())
 	if err != nil {
 		return err
 	}
-	file, err := plan.NewFile(manifests)
+	file, err := newFile(manifests)
 	if err != nil {
 		return err
 	}
+	file.Lacks(unread)
 	o.Source = file
 	return f.eachDeletion(o, file.ResourceNamed)
+}
+
+// readCluster reads the objects of files and directories, those of recordings as if these were made
+// now. It also returns what recordings lack.
+func readCluster(paths []string, now time.Time) (objects []run.Manifest, unread []string, err error) {
+	for _, path := range paths {
+		if !recording.Is(path) {
+			read, err := readManifests([]string{path})
+			if err != nil {
+				return nil, nil, err
+			}
+			objects = append(objects, read...)
+			continue
+		}
+		recorded, err := recording.Read(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		recorded.At(now.UTC().Truncate(time.Second))
+		unread = append(unread, recorded.Unread...)
+		for i, obj := range recorded.Objects {
+			objects = append(objects, run.Manifest{File: path, Number: i + 2 + len(recorded.Reports), Object: obj})
+		}
+	}
+	return objects, unread, nil
 }
 
 // eachDeletion reads --delete. find returns the resource of a kind, and whether it is namespaced.

@@ -137,7 +137,11 @@ func (f *replayFlags) recordedSource(file string, r *recording.Recording) (*plan
 			manifests = append(manifests, run.Manifest{File: file, Number: i + 2 + len(r.Reports), Object: obj})
 		}
 	}
-	// A kind is known by its definition, which comes first.
+	return newFile(manifests)
+}
+
+// newFile returns the cluster of manifests. A kind is known by its definition, which comes first.
+func newFile(manifests []run.Manifest) (*plan.File, error) {
 	slices.SortStableFunc(manifests, func(a, b run.Manifest) int {
 		rank := map[bool]int{true: 0, false: 1}
 		return rank[a.Object.GetKind() == "CustomResourceDefinition"] - rank[b.Object.GetKind() == "CustomResourceDefinition"]

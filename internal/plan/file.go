@@ -6,6 +6,7 @@ package plan
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ type File struct {
 	mu     sync.Mutex // guards what follows
 	copied int
 	read   map[schema.GroupKind]bool
+	lacks  map[string]string
 }
 
 // NewFile returns the cluster that manifests describe.
@@ -124,8 +126,23 @@ func (f *File) Dependents(_ context.Context, owners []types.UID) ([]schema.Group
 	return sorted(resources), uids, nil
 }
 
-// Refused returns nothing: what a file lacks does not exist.
-func (f *File) Refused() map[string]string { return nil }
+// Lacks says what of the cluster could not be read when the file was made, each as "what: why".
+func (f *File) Lacks(unread []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lacks = map[string]string{}
+	for _, text := range unread {
+		what, why, _ := strings.Cut(text, ": ")
+		f.lacks[what] = why
+	}
+}
+
+// Refused returns what the file is known to lack. Anything else that is not in it does not exist.
+func (f *File) Refused() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.lacks)
+}
 
 // Lists returns how many objects were copied.
 func (f *File) Lists() (requests, objects int) {

@@ -5,10 +5,12 @@ package plan_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,7 +59,7 @@ func operate(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	r := &apps{Client: mgr.GetClient(), arguments: arguments}
+	r := &apps{Client: mgr.GetClient(), arguments: arguments, mark: strings.ToLower(rand.Text())}
 	if err := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&appsv1.Deployment{}).Complete(r); err != nil {
 		return err
 	}
@@ -82,6 +84,7 @@ func execute(ctx context.Context, config *rest.Config) error {
 type apps struct {
 	client.Client
 	arguments []string
+	mark      string // another one in each process
 	turns     int
 }
 
@@ -122,6 +125,9 @@ func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 		c.Image = app.Data["image"]
 		if slices.Contains(r.arguments, "adds-a-variable") {
 			c.Env = []corev1.EnvVar{{Name: "TZ", Value: "UTC"}}
+		}
+		if slices.Contains(r.arguments, "marks-its-start") {
+			metav1.SetMetaDataLabel(&d.ObjectMeta, "mark", r.mark)
 		}
 		if r.flaps(app) {
 			r.turns++

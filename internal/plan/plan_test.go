@@ -379,3 +379,18 @@ func TestOperatorThatCannotBecomeTheLeader(t *testing.T) {
 		t.Errorf("got %v, want an error that names the namespace", err)
 	}
 }
+
+// What an operator writes at random at each start is no difference between versions.
+func TestCompareVersionsThatWriteAtRandom(t *testing.T) {
+	w := newWorld(t)
+	p, err := plan.Compare(t.Context(), w.options("marks-its-start"), plantest.Program(t, "marks-its-start", "adds-a-variable"))
+	w.must(err)
+	for _, c := range p.Changes {
+		if slices.ContainsFunc(c.Fields, func(f plan.Field) bool { return strings.Contains(f.Path, "mark") }) {
+			t.Errorf("%s: %v, want no change of the mark", c, c.Fields)
+		}
+	}
+	if n := plan.Count(p.Changes); n.Restart != 3 || n.Update != 3 {
+		t.Errorf("got %+v, want 3 restarts:\n%v", n, p.Changes)
+	}
+}

@@ -206,7 +206,7 @@ func (g *guards) send(ctx context.Context, h *hook, body []byte) ([]byte, error)
 }
 
 // post sends a body to a URL. Like the API server, it trusts the given authority, or those of the
-// system.
+// system, and says how long it waits.
 func post(ctx context.Context, url string, authority, body []byte) ([]byte, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(authority) > 0 {
@@ -219,6 +219,11 @@ func post(ctx context.Context, url string, authority, body []byte) ([]byte, erro
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
+	}
+	if text := timeoutOf(ctx); text != "" {
+		query := request.URL.Query()
+		query.Set("timeout", text)
+		request.URL.RawQuery = query.Encode()
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := (&http.Client{Transport: transport}).Do(request)
@@ -237,6 +242,15 @@ func post(ctx context.Context, url string, authority, body []byte) ([]byte, erro
 	return answer, err
 }
 
+// timeoutOf returns the value of the parameter timeout, and "" for none.
+func timeoutOf(ctx context.Context) string {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return ""
+	}
+	return time.Until(end).Round(time.Second).String()
+}
+
 // callService sends a body to a Service through the API server's proxy, which needs the right to
 // create services/proxy. Unlike a call of the API server itself, it does not check the certificate.
 func (c *Cluster) callService(ctx context.Context, service *admissionregistrationv1.ServiceReference, body []byte) ([]byte, error) {
@@ -250,7 +264,7 @@ func (c *Cluster) callService(ctx context.Context, service *admissionregistratio
 	}
 	answer, err := c.discovery.RESTClient().Post().
 		AbsPath(fmt.Sprintf("/api/v1/namespaces/%s/services/https:%s:%d/proxy%s", service.Namespace, service.Name, port, path)).
-		SetHeader("Content-Type", "application/json").Body(body).DoRaw(ctx)
+		Param("timeout", timeoutOf(ctx)).SetHeader("Content-Type", "application/json").Body(body).DoRaw(ctx)
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		return nil, fmt.Errorf("%w: %w", errUnreachable, err)
 	}

@@ -81,6 +81,9 @@ func answers(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, r
 			t.Errorf("asked %+v, error %v; want a review that is a dry run", review.Request, err)
 			return
 		}
+		if got := r.URL.Query().Get("timeout"); got != "1s" {
+			t.Errorf("asked with the timeout %q, want 1s", got)
+		}
 		answer(w, r, review)
 	}))
 	t.Cleanup(server.Close)

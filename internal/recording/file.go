@@ -136,6 +136,20 @@ func isDefinition(obj *unstructured.Unstructured) bool {
 	return obj.GetKind() == "CustomResourceDefinition" && obj.GroupVersionKind().Group == apiextensionsv1.GroupName
 }
 
+// Is reports whether a file begins as a recording does. A file that can't be read does not.
+func Is(file string) bool {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return false
+	}
+	first, err := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content))).Read()
+	if err != nil {
+		return false
+	}
+	var head document
+	return yaml.Unmarshal(first, &head) == nil && head.Kind == headKind && strings.HasPrefix(head.APIVersion, group+"/")
+}
+
 // Read reads a recording.
 func Read(file string) (*Recording, error) {
 	content, err := os.ReadFile(file)

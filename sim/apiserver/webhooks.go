@@ -4,6 +4,8 @@
 package apiserver
 
 import (
+	"errors"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,7 +46,8 @@ func (w *writeContext) decide(g *registry, obj, before *unstructured.Unstructure
 	warnings, err := g.admission(Write{Request: w.request, Kind: w.kind.gvk, Object: obj, Old: before, Mutating: mutating})
 	w.warnings = append(w.warnings, warnings...)
 	if err != nil {
-		if apierrors.ReasonForError(err) == "" {
+		var status apierrors.APIStatus
+		if !errors.As(err, &status) {
 			err = apierrors.NewInternalError(err)
 		}
 		return fail(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -47,7 +48,8 @@ func TestAdmission(t *testing.T) {
 	}
 	for err, code := range map[error]int{
 		errors.New("out of order"): http.StatusInternalServerError,
-		apierrors.NewForbidden(schema.GroupResource{}, "a", errors.New("no")): http.StatusForbidden,
+		apierrors.NewForbidden(schema.GroupResource{}, "a", errors.New("no")):     http.StatusForbidden,
+		&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusTeapot}}: http.StatusTeapot, // without a reason
 	} {
 		refusal = err
 		if got, _ := w.do(http.MethodDelete, path+"/a", ""); got != code {
