@@ -190,5 +190,7 @@ func (p *protection[T]) dropOrphan() {
 func (p *protection[T]) dropOrphansOf(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.orphans = slices.DeleteFunc(p.orphans, func(o T) bool { return o.GetUID() == uid })
+	if p.past != nil {
+		p.past.orphans = slices.DeleteFunc(p.past.orphans, func(o T) bool { return o.GetUID() == uid })
+	}
 }
