@@ -78,6 +78,9 @@ func (t Transition) set(value any, path []string) any {
 	if len(path) == 0 {
 		return runtime.DeepCopyJSONValue(t.Value)
 	}
+	if value == nil {
+		value = map[string]any{} // a sample without a spec
+	}
 	switch v := value.(type) {
 	case map[string]any:
 		if len(path) == 1 && t.Kind == Removed {
@@ -108,6 +111,8 @@ func Of(schema *structuralschema.Structural, object map[string]any) []Transition
 		child := schema.Properties[name]
 		if value, ok := object[name]; ok {
 			g.inside([]string{name}, &child, value)
+		} else {
+			g.inside([]string{name}, &child, map[string]any{})
 		}
 	}
 	slices.SortStableFunc(g.list, func(a, b Transition) int {
@@ -150,8 +155,17 @@ func (g *generator) inside(path []string, s *structuralschema.Structural, value 
 	case []any:
 		if s.Items != nil && len(v) > 0 {
 			g.property(append(path, "0"), s.Items, v[0], false)
+			g.keep(append(path, "0"), s.XListMapKeys)
 		}
 	}
+}
+
+// keep drops the transitions that remove what identifies an item, which a list can't do without.
+func (g *generator) keep(item, keys []string) {
+	g.list = slices.DeleteFunc(g.list, func(t Transition) bool {
+		last := len(t.Path) - 1
+		return t.Kind == Removed && last == len(item) && slices.Equal(t.Path[:last], item) && slices.Contains(keys, t.Path[last])
+	})
 }
 
 func (g *generator) properties(path []string, s *structuralschema.Structural, value map[string]any) {

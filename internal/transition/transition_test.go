@@ -94,6 +94,10 @@ func TestOf(t *testing.T) {
 		{"a text and its items", "tags: {type: array, items: {type: string, maxLength: 3}}", "{tags: [ab]}", []string{
 			`spec.tags.0: changed, "ab2"`, "spec.tags: removed", "spec.tags: empty, []", `spec.tags.0: empty, ""`, `spec.tags.0: maximum, "xxx"`,
 		}},
+		{"an item that has a key", "ports: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [id], items: {type: object, required: [id], properties: {id: {type: string}, open: {type: boolean}}}}", "{ports: [{id: a, open: true}]}", []string{
+			"spec.ports: removed", `spec.ports.0.id: changed, "a2"`, "spec.ports.0.open: changed, false", "spec.ports: empty, []", "spec.ports.0: empty, {}",
+			"spec.ports.0.open: removed", `spec.ports.0.id: empty, ""`,
+		}},
 		{"a map", "labels: {type: object, additionalProperties: {type: string}}", "{labels: {a: b}}", []string{
 			`spec.labels.a: changed, "b2"`, "spec.labels: removed", "spec.labels: empty, {}", "spec.labels.a: removed", `spec.labels.a: empty, ""`,
 		}},
@@ -123,6 +127,9 @@ func TestTransitionOf(t *testing.T) {
 	t.Parallel()
 	object := objectOf(t, "{list: [{a: 1, b: 2}, {a: 3}]}")
 	changed := transition.Transition{Path: []string{"spec", "list", "0", "a"}, Kind: transition.Changed, Value: int64(7)}.Of(object)
+	if diff := cmp.Diff(map[string]any{"spec": map[string]any{"a": int64(1)}}, transition.Transition{Path: []string{"spec", "a"}, Kind: transition.Added, Value: int64(1)}.Of(map[string]any{})); diff != "" {
+		t.Errorf("of an object without a spec: -want +got:\n%s", diff)
+	}
 	removed := transition.Transition{Path: []string{"spec", "list", "0", "b"}, Kind: transition.Removed}.Of(object)
 	for _, test := range []struct {
 		got  map[string]any
