@@ -134,13 +134,8 @@ func (f *simProgram) options(cmd *cobra.Command, o simOptions) (*program.Options
 		}
 		options.Definitions = append(options.Definitions, d)
 	}
-	if f.transitions != "" {
-		if options.Transitions, err = regexp.Compile(f.transitions); err != nil {
-			return nil, usageError(fmt.Errorf("--transitions: %w", err))
-		}
-		if f.script != "" || o.plan != "" {
-			return nil, usageError(errors.New("--transitions changes the samples: it can't be used with --script and --plan"))
-		}
+	if options.Transitions, err = f.picked(o); err != nil {
+		return nil, usageError(err)
 	}
 	if f.script != "" {
 		options.Script, err = program.ReadScript(f.script, f.namespace)
@@ -152,6 +147,21 @@ func (f *simProgram) options(cmd *cobra.Command, o simOptions) (*program.Options
 	options.Samples = samples
 	options.Script = program.ScriptOf(samples, options.Definitions)
 	return options, nil
+}
+
+// picked returns the expression that picks transitions; nil if faults are to be run.
+func (f *simProgram) picked(o simOptions) (*regexp.Regexp, error) {
+	if f.transitions == "" {
+		return nil, nil
+	}
+	if f.script != "" || o.plan != "" {
+		return nil, errors.New("--transitions changes the samples: it can't be used with --script and --plan")
+	}
+	expression, err := regexp.Compile(f.transitions)
+	if err != nil {
+		return nil, fmt.Errorf("--transitions: %w", err)
+	}
+	return expression, nil
 }
 
 // budgetOfProgram returns after which time no more plans are begun, 0 if all are to be run.

@@ -85,7 +85,7 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// What tells a changed object from one that was created like that is not compared, and the rest is.
+// What differs only because an object was changed is not compared, and the rest is.
 func TestForget(t *testing.T) {
 	t.Parallel()
 	of := func(revision, ready, reason, size string) state {
