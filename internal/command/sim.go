@@ -45,7 +45,8 @@ same happens shortly before the time limit.
 
 With --program, sim needs no test and no Go: it runs any operator as a process that takes its cluster
 from KUBECONFIG, in real time, applies the samples and deletes them, and crashes, refuses and loses
-what the operator writes.
+what the operator writes. With --transitions it changes what the samples say instead, as the schema
+allows, and compares with objects that were created like that.
 
 The same tests run with go test, which has the flags -sim.plan, -sim.shard, -sim.budget, -sim.json and -sim.html.
 
@@ -58,6 +59,7 @@ Exit codes: 0 no findings, 1 findings or plans that were not run, 2 wrong usage,
   ctrlkit sim ./... --shard 2/4 -o json >shard-2.json     a quarter of the plans, on the second of four machines
   ctrlkit sim report shard-*.json --html report.html      what all machines have found
   ctrlkit sim --program ./cmd -f config/crd/bases -f config/samples        an operator without a test
+  ctrlkit sim --program ./cmd -f config/crd/bases -f config/samples --transitions   what users change, rightly and by mistake
   ctrlkit sim --program python3 -f crds/ -f samples/ -- operator.py        one in another language`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, packages []string) error {

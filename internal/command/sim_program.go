@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -29,6 +30,8 @@ type simProgram struct {
 	settle    time.Duration
 	parallel  int
 	name      string
+
+	transitions string // an expression; empty to run faults
 }
 
 func (f *simProgram) declare(cmd *cobra.Command) {
@@ -36,6 +39,8 @@ func (f *simProgram) declare(cmd *cobra.Command) {
 	set.StringVar(&f.name, "program", "", "simulate this `OPERATOR`, a Go package or a program in any language, as a process; its arguments follow --")
 	set.StringArrayVarP(&f.files, "filename", "f", nil, "with --program: `FILE` or directory with definitions and samples, repeatable")
 	set.StringVar(&f.script, "script", "", "with --program: `FILE` with the steps of a user, instead of applying the samples and deleting them")
+	set.StringVar(&f.transitions, "transitions", "", "with --program: change each property of the samples instead of running faults; with --transitions=`EXPRESSION` those it matches")
+	set.Lookup("transitions").NoOptDefVal = "."
 	set.StringVarP(&f.namespace, "namespace", "n", "default", "with --program: `NAMESPACE` of objects that have none")
 	set.StringArrayVar(&f.env, "env", nil, "with --program: `NAME=VALUE` for the operator's environment, repeatable")
 	set.DurationVar(&f.quiet, "quiet", 2*time.Second, "with --program: the operator is idle when nothing new has happened for this `DURATION`")
@@ -53,17 +58,17 @@ func (f *simProgram) run(cmd *cobra.Command, arguments []string, o simOptions) e
 	if options.Program, err = f.program(cmd, f.name, arguments, options.Progress); err != nil {
 		return asExit(err, false)
 	}
-	options.Again = func(p fault.Plan) string { return f.again(arguments, p) }
+	options.Again = func(p fault.Plan, transition string) string { return f.again(arguments, p, transition) }
 	terminal := isTerminal(cmd.ErrOrStderr())
 	clear := func() {
 		if terminal {
 			fmt.Fprint(cmd.ErrOrStderr(), "\r\x1b[K")
 		}
 	}
-	options.Found = func(p fault.Plan, v oracle.Violation) {
+	options.Found = func(with string, v oracle.Violation) {
 		clear()
 		text, _, _ := strings.Cut(v.Text, "\n")
-		fmt.Fprintf(cmd.ErrOrStderr(), "found: %s: %s, with: %s\n", v.Oracle, text, p)
+		fmt.Fprintf(cmd.ErrOrStderr(), "found: %s: %s, with: %s\n", v.Oracle, text, with)
 	}
 	simulation, err := program.Explore(cmd.Context(), *options)
 	clear()
@@ -129,6 +134,9 @@ func (f *simProgram) options(cmd *cobra.Command, o simOptions) (*program.Options
 		}
 		options.Definitions = append(options.Definitions, d)
 	}
+	if options.Transitions, err = f.picked(o); err != nil {
+		return nil, usageError(err)
+	}
 	if f.script != "" {
 		options.Script, err = program.ReadScript(f.script, f.namespace)
 		return options, err
@@ -136,8 +144,24 @@ func (f *simProgram) options(cmd *cobra.Command, o simOptions) (*program.Options
 	if len(samples) == 0 {
 		return nil, usageError(fmt.Errorf("%s has definitions only: name the samples, too, with -f or --script", strings.Join(f.files, ", ")))
 	}
+	options.Samples = samples
 	options.Script = program.ScriptOf(samples, options.Definitions)
 	return options, nil
+}
+
+// picked returns the expression that picks transitions; nil if faults are to be run.
+func (f *simProgram) picked(o simOptions) (*regexp.Regexp, error) {
+	if f.transitions == "" {
+		return nil, nil
+	}
+	if f.script != "" || o.plan != "" {
+		return nil, errors.New("--transitions changes the samples: it can't be used with --script and --plan")
+	}
+	expression, err := regexp.Compile(f.transitions)
+	if err != nil {
+		return nil, fmt.Errorf("--transitions: %w", err)
+	}
+	return expression, nil
 }
 
 // budgetOfProgram returns after which time no more plans are begun, 0 if all are to be run.
@@ -156,7 +180,7 @@ func budgetOfProgram(text string) (time.Duration, error) {
 }
 
 // again returns the command line that runs a plan again.
-func (f *simProgram) again(arguments []string, p fault.Plan) string {
+func (f *simProgram) again(arguments []string, p fault.Plan, transition string) string {
 	words := []string{"ctrlkit", "sim", "--program", quoteForShell("sh", f.name)}
 	for _, file := range f.files {
 		words = append(words, "-f", quoteForShell("sh", file))
@@ -164,7 +188,11 @@ func (f *simProgram) again(arguments []string, p fault.Plan) string {
 	if f.script != "" {
 		words = append(words, "--script", quoteForShell("sh", f.script))
 	}
-	words = append(words, "--plan", quoteForShell("sh", p.String()))
+	if transition != "" {
+		words = append(words, "--transitions="+quoteForShell("sh", "^"+regexp.QuoteMeta(transition)+"$"))
+	} else {
+		words = append(words, "--plan", quoteForShell("sh", p.String()))
+	}
 	if len(arguments) > 0 {
 		words = append(words, "--")
 	}

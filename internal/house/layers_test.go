@@ -122,6 +122,7 @@ var layers = map[string]int{
 	"internal/markers":               2,
 	"internal/run":                   7,
 	"internal/difference":            1,
+	"internal/transition":            0,
 	"internal/plan":                  8,
 	"internal/program":               9,
 	"internal/plan/plantest":         9,

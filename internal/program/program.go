@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/ctrlkit/ctrlkit/internal/plan"
+	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/sim/report"
@@ -36,9 +38,15 @@ type Options struct {
 	Parallel    int           // runs at the same time
 	Outside     bool          // let the operator reach what is outside the cluster
 	Plan        *fault.Plan   // run this one alone
-	Progress    func(string)
-	Found       func(fault.Plan, oracle.Violation) // is called for each kind of violation; may be nil
-	Again       func(fault.Plan) string            // the command that runs a plan again
+
+	// Transitions are run instead of faults if it is not nil: those of the custom resources among
+	// Samples whose names it matches.
+	Transitions *regexp.Regexp
+	Samples     []run.Manifest
+
+	Progress func(string)
+	Found    func(string, oracle.Violation)               // is called for each kind of violation, with what shows it; may be nil
+	Again    func(p fault.Plan, transition string) string // the command that runs a plan, or a transition, again
 }
 
 // ErrReference is returned if the run without faults fails, so that there is nothing to compare
@@ -57,17 +65,26 @@ type reference struct {
 // were run or the budget is spent.
 func Explore(ctx context.Context, o Options) (*report.Simulation, error) {
 	begun := time.Now()
+	tasks, err := o.transitions()
+	if err != nil {
+		return nil, err
+	}
 	ref, err := o.refer(ctx)
 	if err != nil {
 		return nil, err
 	}
-	plans := ref.plans
-	if o.Plan != nil {
-		plans = []fault.Plan{*o.Plan}
+	switch {
+	case o.Transitions != nil:
+	case o.Plan != nil:
+		tasks = []task{{plan: *o.Plan}}
+	default:
+		for _, p := range ref.plans {
+			tasks = append(tasks, task{plan: p})
+		}
 	}
-	s := &report.Simulation{Plans: report.Plans{Total: len(plans) + 1}, Without: ref.first.trace.all()}
-	e := &explorer{Options: &o, reference: ref, plans: plans, known: map[string]bool{}, deadline: begun.Add(o.Budget)}
-	e.outcomes = append(e.outcomes, e.outcome(0, ref.first, ref.first.violations))
+	s := &report.Simulation{Plans: report.Plans{Total: len(tasks) + 1}, Without: ref.first.trace.all()}
+	e := &explorer{Options: &o, reference: ref, tasks: tasks, known: map[string]bool{}, deadline: begun.Add(o.Budget)}
+	e.outcomes = append(e.outcomes, e.outcome(0, task{}, ref.first, ref.first.violations))
 	err = e.all(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -152,11 +169,33 @@ func plansFor(b *boundary, checkpoints int) []fault.Plan {
 	return plans
 }
 
+// A task is a plan, or a change.
+type task struct {
+	plan   fault.Plan
+	change *change
+}
+
+// String returns what a report calls it.
+func (t task) String() string {
+	if t.change != nil {
+		return t.change.name
+	}
+	return t.plan.String()
+}
+
+// transition returns the name of the change; "" if there is none.
+func (t task) transition() string {
+	if t.change == nil {
+		return ""
+	}
+	return t.change.name
+}
+
 // explorer runs plans.
 type explorer struct {
 	*Options
 	reference *reference
-	plans     []fault.Plan
+	tasks     []task
 	deadline  time.Time
 
 	mu       sync.Mutex // guards what follows
@@ -191,31 +230,39 @@ func (e *explorer) all(ctx context.Context) error {
 func (e *explorer) take(ctx context.Context) (int, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if ctx.Err() != nil || e.next == len(e.plans) || e.Budget > 0 && time.Now().After(e.deadline) {
+	if ctx.Err() != nil || e.next == len(e.tasks) || e.Budget > 0 && time.Now().After(e.deadline) {
 		return 0, false
 	}
 	e.next++
-	e.Progress(fmt.Sprintf("plan %d of %d, %d kinds of findings: %s", e.next, len(e.plans), len(e.known), e.plans[e.next-1]))
+	e.Progress(fmt.Sprintf("plan %d of %d, %d kinds of findings: %s", e.next, len(e.tasks), len(e.known), e.tasks[e.next-1]))
 	return e.next - 1, true
 }
 
 // repetitions is how often a plan is run again that violates an oracle.
 const repetitions = 2
 
+// try carries out a task.
+func (e *explorer) try(ctx context.Context, t task) (*runner, error) {
+	if t.change != nil {
+		return e.tryChange(ctx, t.change)
+	}
+	return e.run(ctx, t.plan, e.reference)
+}
+
 // one runs a plan, and again if it violates an oracle: in real time, what happens once may not
 // happen again.
 func (e *explorer) one(ctx context.Context, i int) error {
-	r, err := e.run(ctx, e.plans[i], e.reference)
+	r, err := e.try(ctx, e.tasks[i])
 	if err != nil {
-		return fmt.Errorf("plan %q: %w", e.plans[i], err)
+		return fmt.Errorf("plan %q: %w", e.tasks[i], err)
 	}
 	violations := r.violations
 	if len(violations) > 0 {
 		times := map[oracle.Name]int{}
 		for range repetitions {
-			again, err := e.run(ctx, e.plans[i], e.reference)
+			again, err := e.try(ctx, e.tasks[i])
 			if err != nil {
-				return fmt.Errorf("plan %q: %w", e.plans[i], err)
+				return fmt.Errorf("plan %q: %w", e.tasks[i], err)
 			}
 			for _, v := range again.violations {
 				times[v.Oracle]++
@@ -229,21 +276,21 @@ func (e *explorer) one(ctx context.Context, i int) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.outcomes = append(e.outcomes, e.outcome(i+1, r, violations))
+	e.outcomes = append(e.outcomes, e.outcome(i+1, e.tasks[i], r, violations))
 	for _, v := range violations {
 		if key := report.Key(v, nil); !e.known[key] {
 			e.known[key] = true
 			if e.Found != nil {
-				e.Found(e.plans[i], v)
+				e.Found(e.tasks[i].String(), v)
 			}
 		}
 	}
 	return nil
 }
 
-func (e *explorer) outcome(order int, r *runner, violations []oracle.Violation) report.Outcome {
+func (e *explorer) outcome(order int, t task, r *runner, violations []oracle.Violation) report.Outcome {
 	_, _, requests, fired := r.boundary.seen()
 	return report.Outcome{
-		Order: order, Plan: r.plan, Again: e.Again(r.plan), Requests: requests, Fired: fired, Violations: violations, Trace: strings.Join(r.trace.all(), "\n"),
+		Order: order, Plan: r.plan, Again: e.Again(r.plan, t.transition()), Title: t.transition(), Requests: requests, Fired: fired, Violations: violations, Trace: strings.Join(r.trace.all(), "\n"),
 	}
 }

@@ -46,7 +46,7 @@ func optionsFor(t *testing.T, bug string) program.Options {
 	return program.Options{
 		Program: plantest.Program(t, bug), Supervisor: plantest.Supervisor(t),
 		Script: program.ScriptOf(samples, nil), Namespace: "default", Quiet: time.Second, Settle: 4 * time.Second, Parallel: 2,
-		Progress: func(string) {}, Again: func(p fault.Plan) string { return "again: " + p.String() },
+		Progress: func(string) {}, Again: func(p fault.Plan, transition string) string { return "again: " + p.String() + transition },
 	}
 }
 

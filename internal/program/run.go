@@ -134,7 +134,7 @@ func (r *runner) step(ctx context.Context, i int, s Step, reference *reference) 
 		return err
 	}
 	r.trace.add("sim", "checkpoint", fmt.Sprint(i+1, ": ", s))
-	now := r.history.of(r.cluster.Objects())
+	now := r.now()
 	r.checkpoints = append(r.checkpoints, now)
 	r.judge(i, s, idle, now.differences(want, chance), reference)
 	if r.boundary.struck(fault.ProveIdle, i+1) {
@@ -143,21 +143,34 @@ func (r *runner) step(ctx context.Context, i int, s Step, reference *reference) 
 	return nil
 }
 
+// now returns the state of the cluster.
+func (r *runner) now() state {
+	s := r.history.of(r.cluster.Objects())
+	if r.Transitions != nil {
+		s.forget()
+	}
+	return s
+}
+
 // judge records what is wrong at a checkpoint. That a run differs is said once: what follows
 // differs, too.
 func (r *runner) judge(i int, s Step, idle bool, differences []oracle.Difference, reference *reference) {
 	if !idle {
 		r.violate(oracle.BecomesIdle, i, fmt.Sprintf("after %q, the operator still changes something new after %s", s, r.Settle))
 	}
-	if reference == nil || len(differences) == 0 {
+	w := wants{oracle.SameEnd, "as without the fault"}
+	if s.wants != nil {
+		w = *s.wants
+	}
+	if reference == nil || reference.states[i] == nil || len(differences) == 0 || w.name == "" {
 		return
 	}
 	for _, v := range r.violations {
-		if v.Oracle == oracle.SameEnd {
+		if v.Oracle == w.name {
 			return
 		}
 	}
-	r.violate(oracle.SameEnd, i, fmt.Sprintf("%s after %q, the cluster is not as without the fault", r.Settle, s))
+	r.violate(w.name, i, fmt.Sprintf("%s after %q, the cluster is not %s", r.Settle, s, w.text))
 	r.violations[len(r.violations)-1].Differences = differences
 }
 
@@ -194,7 +207,7 @@ func (r *runner) settle(ctx context.Context, want state, chance map[string]bool)
 		case <-ticker.C:
 		}
 		quiet, _ := r.history.idle()
-		if quiet >= enough && r.boundary.works() && (quiet >= r.Settle || want == nil || len(r.history.of(r.cluster.Objects()).differences(want, chance)) == 0) {
+		if quiet >= enough && r.boundary.works() && (quiet >= r.Settle || want == nil || len(r.now().differences(want, chance)) == 0) {
 			return true, nil
 		}
 		if time.Since(begun) >= 4*r.Settle {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/plan"
 	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // A Step is what a user does, after which the operator becomes idle. One of the fields is set.
@@ -27,7 +28,14 @@ type Step struct {
 	Patch  *Patch
 	Delete []Target
 
-	name string
+	name  string
+	wants *wants // nil for the end that the step has without a fault
+}
+
+// wants is how a step is to end.
+type wants struct {
+	name oracle.Name // that does not hold if it ends otherwise; "" if it may
+	text string      // "as it was before"
 }
 
 // A Target names an object.

@@ -46,6 +46,9 @@ const (
 	OperatorRuns       Name = "operator-runs"       // the operator does not end by itself
 	Allowed            Name = "allowed"             // the operator asks the API server only for what its RBAC rules allow
 	Mended             Name = "mended"              // no object that was recorded as stuck ends as it was recorded
+	SameAsFresh        Name = "same-as-fresh"       // a changed object ends as one that was created like this
+	Recovers           Name = "recovers"            // an object that is changed back ends as it was
+	MistakeReported    Name = "mistake-reported"    // where a mistake in an object stops the operator, a status or an Event says so
 	ScriptRuns         Name = "script-runs"         // the script can be carried out
 )
 

@@ -17,6 +17,7 @@ import (
 type Outcome struct {
 	Order      int // the place of the plan in the list of all plans
 	Plan       fault.Plan
+	Title      string // of what was done in place of faults; empty if the plan says it
 	Again      string // the command that runs it again
 	Requests   int
 	Fired      []bool // for each fault of the plan whether it has struck
@@ -70,11 +71,27 @@ func Key(v oracle.Violation, w *Write) string {
 	return string(v.Oracle) + " " + normalize(text) + " at " + site
 }
 
+// titled returns the plan as the report shows it.
+func (o Outcome) titled() Plan {
+	if o.Title != "" {
+		return Plan{o.Order, o.Title}
+	}
+	return Plan{o.Order, o.Plan.String()}
+}
+
+// faults counts the faults. What was done in their place counts as one.
+func (o Outcome) faults() int {
+	if o.Title != "" {
+		return 1
+	}
+	return len(o.Plan.Faults)
+}
+
 // example returns the run of an outcome as an example of one of its violations.
 func (o Outcome) example(i int) Example {
 	v := o.Violations[i]
 	e := Example{
-		Plan: Plan{o.Order, o.Plan.String()}, Faults: len(o.Plan.Faults), Likelihood: o.Plan.Likelihood(), Note: o.Plan.Note(), Again: o.Again,
+		Plan: o.titled(), Faults: o.faults(), Likelihood: o.Plan.Likelihood(), Note: o.Plan.Note(), Again: o.Again,
 		What: v.Text, Differences: v.Differences, Write: o.write(i),
 	}
 	if o.Trace != "" {
@@ -118,7 +135,7 @@ func (s *Simulation) Fill(outcomes []Outcome) {
 	for _, o := range outcomes {
 		s.Plans.Run++
 		s.Requests += o.Requests
-		switch len(o.Plan.Faults) {
+		switch o.faults() {
 		case 0:
 		case 1:
 			s.Plans.Singles++
@@ -158,11 +175,11 @@ func kinds(outcomes []Outcome) []Finding {
 				list = append(list, Finding{})
 			}
 			f := &list[n]
-			plan := Plan{o.Order, o.Plan.String()}
+			plan := o.titled()
 			if !slices.Contains(f.Plans, plan) {
 				f.Plans = append(f.Plans, plan)
 			}
-			e := Example{Plan: plan, Faults: len(o.Plan.Faults), Likelihood: o.Plan.Likelihood(), Note: o.Plan.Note()}
+			e := Example{Plan: plan, Faults: o.faults(), Likelihood: o.Plan.Likelihood(), Note: o.Plan.Note()}
 			if f.Key == "" || better(e, f.Example) < 0 {
 				f.Show(o, i)
 			}
