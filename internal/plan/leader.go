@@ -3,25 +3,7 @@
 
 package plan
 
-import (
-	"fmt"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/ctrlkit/ctrlkit/sim/memory"
-)
-
-var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
-
-// ReleaseLeases deletes the Leases of a cluster in memory after the processes that held them have
-// ended. Otherwise the next process does nothing until they expire.
-func ReleaseLeases(c *memory.Cluster) {
-	for _, o := range c.Objects() {
-		if o.Resource.GroupResource() == leases.GroupResource() {
-			_ = remove(c, leases, o.Namespace, o.Name) //nolint:errcheck // it may have gone
-		}
-	}
-}
+import "fmt"
 
 // cannotLead returns an error if the operator waits for a Lease that it can't create.
 func (p *planner) cannotLead() error {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/memory"
 )
@@ -152,7 +153,7 @@ func (p *planner) lifetime(ctx context.Context, program Program, what string) er
 	}
 	defer func() {
 		stop()
-		ReleaseLeases(p.cluster)
+		trial.ReleaseLeases(p.cluster)
 	}()
 	return p.rest(ctx, ended, what)
 }
@@ -284,12 +285,12 @@ func (r *recorder) count() int {
 // change makes the change of the plan.
 func (p *planner) change() error {
 	for _, m := range p.Change {
-		if err := applyTo(p.cluster, m.Object, p.Namespace); err != nil {
+		if err := trial.Apply(p.cluster, m.Object, p.Namespace); err != nil {
 			return fmt.Errorf("applying %s %q of %s to the copy: %w", m.Object.GetKind(), m.Object.GetName(), m.Where(), err)
 		}
 	}
 	for _, o := range p.Delete {
-		if err := remove(p.cluster, o.Resource, o.Namespace, o.Name); err != nil {
+		if err := trial.Delete(p.cluster, o.Resource, o.Namespace, o.Name); err != nil {
 			return fmt.Errorf("deleting %s %q from the copy: %w", o.Resource.Resource, o.Name, err)
 		}
 	}

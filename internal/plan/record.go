@@ -4,27 +4,15 @@
 package plan
 
 import (
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
-	"regexp"
-	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	apply "github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/player"
-)
-
-// userActor is the actor of the change that a plan is made for, and serverActor that of the API
-// server's own controllers.
-const (
-	userActor   = "user"
-	serverActor = "server"
 )
 
 // key names an object in any version of its kind.
@@ -42,15 +30,15 @@ type history struct {
 	recreated  bool
 	byOperator int // changes
 	byUser     int
-	collected  bool                       // the garbage collector has deleted it
-	seen       map[[sha256.Size]byte]bool // the states it was in, without times
-	repeats    int                        // changes by the operator to a state that it was in before
+	collected  bool // the garbage collector has deleted it
+	repeats    int  // changes by the operator to a state that it was in before
 }
 
 // A recorder records the changes of a cluster, by phase.
 type recorder struct {
 	mu       sync.Mutex // guards what follows
 	phase    map[key]*history
+	states   trial.States    // of the phase
 	progress time.Time       // of the last change to a state that is new
 	requests int             // of the operator, without watches
 	watches  int             // of the operator
@@ -69,6 +57,7 @@ func (r *recorder) next() map[key]*history {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ended := r.phase
+	r.states = trial.States{}
 	r.phase, r.progress = map[key]*history{}, time.Now()
 	return ended
 }
@@ -86,21 +75,15 @@ func (r *recorder) asked(request *apiserver.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.of[request.Resource.GroupResource().String()] = true
-	if what := request.Method + " " + request.Path + " " + request.Verb; !r.known[what] && !isHousekeeping(request.Resource.GroupResource()) {
+	if what := request.Method + " " + request.Path + " " + request.Verb; !r.known[what] && !trial.IsHousekeeping(request.Resource.GroupResource()) {
 		r.known[what], r.progress = true, time.Now()
 	}
-	r.elects = r.elects || request.Verb == "create" && request.Resource.GroupResource() == leases.GroupResource()
+	r.elects = r.elects || request.Verb == "create" && request.Resource.GroupResource() == trial.Leases.GroupResource()
 	if request.Verb == "watch" {
 		r.watches++
 	} else if request.Verb != "" {
 		r.requests++
 	}
-}
-
-// isHousekeeping reports whether objects of a resource are about processes, and say nothing of what
-// an operator does.
-func isHousekeeping(resource schema.GroupResource) bool {
-	return resource.Group == "coordination.k8s.io" || resource.Resource == "events"
 }
 
 // forPlayers are resources that only players read for most operators.
@@ -137,130 +120,34 @@ func (r *recorder) changed(c apiserver.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	resource := c.Resource.GroupResource()
-	if isHousekeeping(resource) {
-		r.leads = r.leads || c.New != nil && resource == leases.GroupResource() && isOperator(c.Actor)
+	if trial.IsHousekeeping(resource) {
+		r.leads = r.leads || c.New != nil && resource == trial.Leases.GroupResource() && trial.IsOperator(c.Actor)
 		return
 	}
 	k := key{resource, c.Namespace, c.Name}
 	h := r.phase[k]
 	if h == nil {
-		h = &history{key: k, order: len(r.phase), first: c.Old, seen: map[[sha256.Size]byte]bool{stateOf(c.Old): true}}
+		h = &history{key: k, order: len(r.phase), first: c.Old}
 		r.phase[k] = h
 	}
 	h.recreated = h.recreated || c.Old == nil && h.first != nil
 	h.last = c.New
-	h.collected = h.collected || c.Actor == serverActor && !isDeleted(c.Old) && (c.New == nil || isDeleted(c.New))
-	operator := isOperator(c.Actor)
+	h.collected = h.collected || c.Actor == trial.ServerActor && !isDeleted(c.Old) && (c.New == nil || isDeleted(c.New))
+	operator := trial.IsOperator(c.Actor)
 	switch {
 	case operator:
 		h.byOperator++
-	case c.Actor == userActor:
+	case c.Actor == trial.UserActor:
 		h.byUser++
 	}
-	state := stateOf(c.New)
-	if h.seen[state] {
-		if operator {
-			h.repeats++
-		}
-		return
+	switch _, isNew := r.states.Enter(c); {
+	case isNew:
+		r.progress = time.Now()
+	case operator:
+		h.repeats++
 	}
-	h.seen[state], r.progress = true, time.Now()
 }
 
 func isDeleted(content map[string]any) bool {
 	return content != nil && (&unstructured.Unstructured{Object: content}).GetDeletionTimestamp() != nil
-}
-
-// isOperator reports whether a change is one of the operator: whatever came from outside this
-// process.
-func isOperator(actor string) bool {
-	return actor != userActor && actor != serverActor && !strings.HasSuffix(actor, "-player")
-}
-
-// moment matches times, as objects have them, and moments times within a text.
-var (
-	moment  = regexp.MustCompile(`^` + momentPattern + `$`)
-	moments = regexp.MustCompile(momentPattern)
-)
-
-const momentPattern = `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`
-
-// stateOf returns the hash of an object without its version, its managers, and what grows with each
-// change.
-func stateOf(content map[string]any) [sha256.Size]byte {
-	data, err := json.Marshal(timeless(essential(content)))
-	if err != nil {
-		panic(err) // it came from JSON
-	}
-	return sha256.Sum256(data)
-}
-
-// timeless returns a value without what grows with each change: times, and generations that were
-// seen.
-func timeless(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for name, child := range v {
-			if name != "observedGeneration" {
-				out[name] = timeless(child)
-			}
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, child := range v {
-			out[i] = timeless(child)
-		}
-		return out
-	case string:
-		if moment.MatchString(v) {
-			return "(time)"
-		}
-	}
-	return value
-}
-
-// essential returns an object without what the API server keeps itself, and what kubectl,
-// apply.Children and players keep of it.
-func essential(content map[string]any) map[string]any {
-	if content == nil {
-		return nil
-	}
-	out := map[string]any{}
-	for name, value := range content {
-		switch name {
-		case "apiVersion", "kind":
-		case "metadata":
-			if m, ok := value.(map[string]any); ok {
-				out[name] = essentialMetadata(m)
-			}
-		default:
-			out[name] = value
-		}
-	}
-	return out
-}
-
-func essentialMetadata(metadata map[string]any) map[string]any {
-	out := map[string]any{}
-	for name, value := range metadata {
-		switch name {
-		case "managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink":
-		case "annotations":
-			kept := map[string]any{}
-			annotations, _ := value.(map[string]any)
-			for a, text := range annotations {
-				if a != lastApplied && a != apply.HashAnnotation && a != player.HistoryAnnotation {
-					kept[a] = text
-				}
-			}
-			if len(kept) > 0 {
-				out[name] = kept
-			}
-		default:
-			out[name] = value
-		}
-	}
-	return out
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ctrlkit/ctrlkit/internal/difference"
+	"github.com/ctrlkit/ctrlkit/internal/trial"
 )
 
 // A Plan is what an operator would do. Its JSON is what "ctrlkit plan -o json" prints.
@@ -183,7 +184,7 @@ func uidOf(content map[string]any) string {
 func fieldsOf(c Change, from, to map[string]any) []Field {
 	secret := c.Group == "" && c.Kind == "Secret"
 	var fields []Field
-	for _, f := range difference.Of(essential(from), essential(to), difference.Options{Keyed: true, Hidden: func(path string) bool {
+	for _, f := range difference.Of(trial.Essential(from), trial.Essential(to), difference.Options{Keyed: true, Hidden: func(path string) bool {
 		return secret && (strings.HasPrefix(path, "data") || strings.HasPrefix(path, "stringData"))
 	}}) {
 		if isTime(f.From) && isTime(f.To) {
@@ -196,7 +197,7 @@ func fieldsOf(c Change, from, to map[string]any) []Field {
 
 func isTime(value any) bool {
 	text, ok := value.(string)
-	return value == nil || ok && moment.MatchString(text)
+	return value == nil || ok && difference.Moment.MatchString(text)
 }
 
 // restarts reports whether an update replaces the Pods of a workload.
@@ -303,7 +304,7 @@ func (c Change) signature() string {
 // and without times.
 func nameless(c Change) func(text string) string {
 	replace := func(text string) string {
-		return moments.ReplaceAllString(strings.ReplaceAll(text, c.Name, "(name)"), "(time)")
+		return difference.Moments.ReplaceAllString(strings.ReplaceAll(text, c.Name, "(name)"), "(time)")
 	}
 	_, owner, owned := strings.Cut(c.Owner, "/")
 	if !owned {

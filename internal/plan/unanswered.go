@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
@@ -39,7 +40,7 @@ func (p *planner) refused(request *apiserver.Request, code int) {
 			what = request.Subresource + " of " + what
 		}
 		p.unanswered[what]++
-	case request.Verb == "create" && request.Resource.GroupResource() == leases.GroupResource():
+	case request.Verb == "create" && request.Resource.GroupResource() == trial.Leases.GroupResource():
 		p.homeless = request.Namespace
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 
+	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
@@ -167,8 +168,8 @@ func (g *guards) add(title string, mutating bool, of []admissionregistrationv1.R
 
 // admit decides about a write as the guards do, or notes that they were not asked.
 func (g *guards) admit(w apiserver.Write) (warnings []string, err error) {
-	byOthers := !isOperator(w.Request.Actor) && w.Request.Actor != userActor
-	if w.Request.Actor == serverActor || w.Request.Resource.Group == admissionregistrationv1.GroupName || isHousekeeping(w.Request.Resource.GroupResource()) {
+	byOthers := !trial.IsOperator(w.Request.Actor) && w.Request.Actor != trial.UserActor
+	if w.Request.Actor == trial.ServerActor || w.Request.Resource.Group == admissionregistrationv1.GroupName || trial.IsHousekeeping(w.Request.Resource.GroupResource()) {
 		return nil, nil
 	}
 	for _, guard := range g.list {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/ctrlkit/ctrlkit/internal/plan"
+	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
@@ -74,7 +74,7 @@ func (b *boundary) wrap(next http.Handler) http.Handler {
 // pointOf returns whether a request is a write or a read that counts, and 0 for any other.
 func pointOf(r *apiserver.Request) fault.Point {
 	group := r.Resource.Group
-	if r.DryRun || plan.IsHousekeeping(r.Resource.GroupResource()) || group == "authorization.k8s.io" || group == "authentication.k8s.io" {
+	if r.DryRun || trial.IsHousekeeping(r.Resource.GroupResource()) || group == "authorization.k8s.io" || group == "authentication.k8s.io" {
 		return 0
 	}
 	switch r.Verb {

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/internal/plan"
 	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/memory"
@@ -113,7 +113,7 @@ func (r *runner) start() error {
 // restart starts the program again after it has ended. What a dead process holds is released at
 // once: in a cluster its Lease expires.
 func (r *runner) restart() error {
-	plan.ReleaseLeases(r.cluster)
+	trial.ReleaseLeases(r.cluster)
 	r.boundary.setDown(false)
 	return r.start()
 }
@@ -258,13 +258,13 @@ func (r *runner) exists(request *apiserver.Request) bool {
 	if request.Name == "" {
 		return false
 	}
-	_, err := r.cluster.Do("sim", "ctrlkit", http.MethodGet, plan.PathOf(request.Resource, request.Namespace, request.Name), "", nil)
+	_, err := r.cluster.Do("sim", "ctrlkit", http.MethodGet, trial.PathOf(request.Resource, request.Namespace, request.Name), "", nil)
 	return err == nil
 }
 
 // other does what another client does to the object of a write, just before it.
 func (r *runner) other(kind fault.Kind, request *apiserver.Request) {
-	path := plan.PathOf(request.Resource, request.Namespace, request.Name)
+	path := trial.PathOf(request.Resource, request.Namespace, request.Name)
 	if kind == fault.TouchBeforeWrite {
 		_, _ = r.cluster.Do(otherActor, "other", http.MethodPatch, path, "application/merge-patch+json", //nolint:errcheck // it is in the trace
 			map[string]any{"metadata": map[string]any{"annotations": map[string]any{touched: "true"}}})

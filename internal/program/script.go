@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"github.com/ctrlkit/ctrlkit/internal/plan"
 	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -158,14 +158,14 @@ func targetOf(text, namespace string) (Target, error) {
 // do carries out the step.
 func (s Step) do(r *runner) error {
 	for _, m := range s.Apply {
-		if err := plan.ApplyTo(r.cluster, m.Object, r.Namespace); err != nil {
+		if err := trial.Apply(r.cluster, m.Object, r.Namespace); err != nil {
 			return fmt.Errorf("%s %q of %s: %w", m.Object.GetKind(), m.Object.GetName(), m.Where(), err)
 		}
 	}
 	for _, t := range s.Delete {
 		resource, namespace, err := r.find(t)
 		if err == nil {
-			err = plan.DeleteFrom(r.cluster, resource, namespace, t.Name)
+			err = trial.Delete(r.cluster, resource, namespace, t.Name)
 		}
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
@@ -178,7 +178,7 @@ func (s Step) do(r *runner) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.cluster.Do(plan.UserActor, "kubectl", http.MethodPatch, plan.PathOf(resource, namespace, s.Patch.Name), "application/merge-patch+json", s.Patch.Merge)
+	_, err = r.cluster.Do(trial.UserActor, "kubectl", http.MethodPatch, trial.PathOf(resource, namespace, s.Patch.Name), "application/merge-patch+json", s.Patch.Merge)
 	return err
 }
 

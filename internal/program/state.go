@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ctrlkit/ctrlkit/internal/difference"
-	"github.com/ctrlkit/ctrlkit/internal/plan"
+	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
@@ -32,13 +32,13 @@ type history struct {
 
 	mu       sync.Mutex      // guards what follows
 	written  map[string]bool // objects that the operator or a user has written
-	states   map[string]map[[sha256.Size]byte]bool
+	states   trial.States
 	progress time.Time // of the last change to a state that its object was not in before
 	changes  int       // by the operator that changed more than times
 }
 
 func newHistory(t *trace) *history {
-	return &history{trace: t, written: map[string]bool{}, states: map[string]map[[sha256.Size]byte]bool{}, progress: time.Now()}
+	return &history{trace: t, written: map[string]bool{}, progress: time.Now()}
 }
 
 func thing(resource, namespace, name string) string {
@@ -48,40 +48,26 @@ func thing(resource, namespace, name string) string {
 // changed takes a change of the cluster.
 func (h *history) changed(c apiserver.Change) {
 	resource := c.Resource.GroupResource()
-	if plan.IsHousekeeping(resource) {
+	if trial.IsHousekeeping(resource) {
 		return
 	}
 	what := thing(resource.String(), c.Namespace, c.Name)
-	before, after := hash(plan.Essential(c.Old)), hash(plan.Essential(c.New))
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	operator := plan.IsOperator(c.Actor)
-	if operator || c.Actor == plan.UserActor || c.Actor == otherActor {
+	operator := trial.IsOperator(c.Actor)
+	if operator || c.Actor == trial.UserActor || c.Actor == otherActor {
 		h.written[what] = true
 	}
 	if !operator {
 		h.trace.add(c.Actor, "write", strings.ToLower(c.Type)+" "+what)
 	}
-	if before == after {
-		return
-	}
-	if operator {
+	changed, isNew := h.states.Enter(c)
+	if operator && changed {
 		h.changes++
 	}
-	if h.states[what] == nil {
-		h.states[what] = map[[sha256.Size]byte]bool{before: true}
+	if isNew {
+		h.progress = time.Now()
 	}
-	if !h.states[what][after] {
-		h.states[what][after], h.progress = true, time.Now()
-	}
-}
-
-func hash(content map[string]any) [sha256.Size]byte {
-	data, err := json.Marshal(content)
-	if err != nil {
-		panic(err) // it came from JSON
-	}
-	return sha256.Sum256(data)
 }
 
 // idle returns for how long nothing new has happened, and how many changes the operator has made.
@@ -116,7 +102,7 @@ func (h *history) of(objects []apiserver.Object) state {
 			called += fmt.Sprint(generated[called])
 		}
 		names[string(u.GetUID())] = "the UID of " + called
-		if h.written[thing(o.Resource.GroupResource().String(), o.Namespace, o.Name)] && !plan.IsHousekeeping(o.Resource.GroupResource()) {
+		if h.written[thing(o.Resource.GroupResource().String(), o.Namespace, o.Name)] && !trial.IsHousekeeping(o.Resource.GroupResource()) {
 			kept = append(kept, o)
 			s[called] = nil
 		}
@@ -131,7 +117,7 @@ func (h *history) of(objects []apiserver.Object) state {
 	for _, o := range kept {
 		u := &unstructured.Unstructured{Object: o.Content}
 		called := strings.TrimPrefix(replacer.Replace(string(u.GetUID())), "the UID of ")
-		s[called], _ = renamed(untouched(plan.Essential(o.Content)), replacer).(map[string]any)
+		s[called], _ = renamed(untouched(trial.Timeless(o.Content)), replacer).(map[string]any)
 	}
 	return s
 }
@@ -147,7 +133,7 @@ func sortGenerated(objects []apiserver.Object) {
 		}
 		keys[what] = what
 		if prefix := (&unstructured.Unstructured{Object: o.Content}).GetGenerateName(); prefix != "" {
-			data, err := json.Marshal(plan.Essential(o.Content))
+			data, err := json.Marshal(trial.Timeless(o.Content))
 			if err != nil {
 				panic(err) // it came from JSON
 			}

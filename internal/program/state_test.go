@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ctrlkit/ctrlkit/internal/plan"
+	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
@@ -82,7 +82,7 @@ func TestDifferencesOfRuns(t *testing.T) {
 func TestSecretsAreHidden(t *testing.T) {
 	t.Parallel()
 	secret := func(value string) state {
-		return state{"secrets default/s": plan.Essential(map[string]any{"metadata": map[string]any{"name": "s"}, "data": map[string]any{"password": value}})}
+		return state{"secrets default/s": trial.Timeless(map[string]any{"metadata": map[string]any{"name": "s"}, "data": map[string]any{"password": value}})}
 	}
 	found := secret("Y2FuYXJ5").differences(secret("b3RoZXI="), nil)
 	if len(found) != 1 || cmp.Diff(found[0].Want, found[0].Got) == "" {

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ctrlkit/ctrlkit/internal/plan"
 	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/internal/transition"
+	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/memory"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
@@ -42,7 +42,7 @@ func (o *Options) changes() (accepted []*change, refused int, err error) {
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
 	for _, m := range o.Samples {
-		if err := plan.ApplyTo(c, m.Object, o.Namespace); err != nil {
+		if err := trial.Apply(c, m.Object, o.Namespace); err != nil {
 			return nil, 0, fmt.Errorf("%s %q of %s: %w", m.Object.GetKind(), m.Object.GetName(), m.Where(), err)
 		}
 	}
@@ -86,7 +86,7 @@ func (o *Options) changesOf(c *memory.Cluster, i int, m run.Manifest) (accepted 
 			}
 			changed := m
 			changed.Object = &unstructured.Unstructured{Object: t.Of(m.Object.Object)}
-			if plan.ApplyTo(c, changed.Object, o.Namespace) != nil || plan.ApplyTo(c, m.Object, o.Namespace) != nil {
+			if trial.Apply(c, changed.Object, o.Namespace) != nil || trial.Apply(c, m.Object, o.Namespace) != nil {
 				refused++
 				continue
 			}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ctrlkit/ctrlkit/internal/difference"
 )
 
 // A State is what people see of an object: its deletion, its conditions, and without any of these
@@ -78,35 +80,11 @@ func statusText(status map[string]any) string {
 	if len(status) == 0 {
 		return ""
 	}
-	text, err := json.Marshal(timeless(status))
+	text, err := json.Marshal(difference.Timeless(status))
 	if err != nil {
 		return fmt.Sprint(status)
 	}
 	return "status " + string(text)
-}
-
-func timeless(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for name, child := range v {
-			if name != "observedGeneration" {
-				out[name] = timeless(child)
-			}
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, child := range v {
-			out[i] = timeless(child)
-		}
-		return out
-	case string:
-		if moment.MatchString(v) {
-			return "(time)"
-		}
-	}
-	return value
 }
 
 // Well reports whether an object says that nothing is wrong with it.

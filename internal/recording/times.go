@@ -4,13 +4,11 @@
 package recording
 
 import (
-	"regexp"
 	"strings"
 	"time"
-)
 
-// moment matches times, as objects have them.
-var moment = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
+	"github.com/ctrlkit/ctrlkit/internal/difference"
+)
 
 // At moves all times in the objects as if they had been recorded at a time: what was an hour ago is
 // an hour ago then. An operator compares them with its clock, which is another one when the
@@ -36,7 +34,7 @@ func moved(value any, by time.Duration) any {
 			v[i] = moved(child, by)
 		}
 	case string:
-		if moment.MatchString(v) {
+		if difference.Moment.MatchString(v) {
 			return movedTime(v, by)
 		}
 	}

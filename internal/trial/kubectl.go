@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package plan
+package trial
 
 import (
 	"encoding/json"
@@ -26,8 +26,8 @@ const lastApplied = corev1.LastAppliedConfigAnnotation
 // kubectl is the field manager of "kubectl apply".
 const kubectl = "kubectl-client-side-apply"
 
-// pathOf returns the path of an object in the API.
-func pathOf(resource schema.GroupVersionResource, namespace, name string) string {
+// PathOf returns the path of an object in the API, or that of its collection if name is empty.
+func PathOf(resource schema.GroupVersionResource, namespace, name string) string {
 	path := "/apis/" + resource.Group + "/" + resource.Version
 	if resource.Group == "" {
 		path = "/api/" + resource.Version
@@ -42,8 +42,9 @@ func pathOf(resource schema.GroupVersionResource, namespace, name string) string
 	return path
 }
 
-// applyTo does what "kubectl apply" does with an object.
-func applyTo(c *memory.Cluster, obj *unstructured.Unstructured, namespace string) error {
+// Apply does to an object of a cluster what "kubectl apply" does. namespace is that of an object that
+// has none.
+func Apply(c *memory.Cluster, obj *unstructured.Unstructured, namespace string) error {
 	resource, namespaced, err := c.ResourceFor(obj.GroupVersionKind())
 	if err != nil {
 		return err
@@ -59,11 +60,11 @@ func applyTo(c *memory.Cluster, obj *unstructured.Unstructured, namespace string
 	if err != nil {
 		return err
 	}
-	path := pathOf(resource, obj.GetNamespace(), obj.GetName())
+	path := PathOf(resource, obj.GetNamespace(), obj.GetName())
 	query := "?fieldManager=" + kubectl
-	current, err := c.Do(userActor, "kubectl", http.MethodGet, path, "", nil)
+	current, err := c.Do(UserActor, "kubectl", http.MethodGet, path, "", nil)
 	if apierrors.IsNotFound(err) {
-		_, err = c.Do(userActor, "kubectl", http.MethodPost, pathOf(resource, obj.GetNamespace(), "")+query, "application/json", modified.Object)
+		_, err = c.Do(UserActor, "kubectl", http.MethodPost, PathOf(resource, obj.GetNamespace(), "")+query, "application/json", modified.Object)
 		return err
 	}
 	if err != nil {
@@ -76,7 +77,7 @@ func applyTo(c *memory.Cluster, obj *unstructured.Unstructured, namespace string
 	if string(patch) == "{}" {
 		return nil
 	}
-	_, err = c.Do(userActor, "kubectl", http.MethodPatch, path+query, string(kind), json.RawMessage(patch))
+	_, err = c.Do(UserActor, "kubectl", http.MethodPatch, path+query, string(kind), json.RawMessage(patch))
 	return err
 }
 
@@ -120,9 +121,9 @@ func threeWay(gvk schema.GroupVersionKind, current, modified *unstructured.Unstr
 	return patch, types.MergePatchType, err
 }
 
-// remove does what "kubectl delete" does with an object.
-func remove(c *memory.Cluster, resource schema.GroupVersionResource, namespace, name string) error {
-	_, err := c.Do(userActor, "kubectl", http.MethodDelete, pathOf(resource, namespace, name), "application/json",
+// Delete does to an object of a cluster what "kubectl delete" does, without waiting.
+func Delete(c *memory.Cluster, resource schema.GroupVersionResource, namespace, name string) error {
+	_, err := c.Do(UserActor, "kubectl", http.MethodDelete, PathOf(resource, namespace, name), "application/json",
 		map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"})
 	return err
 }
