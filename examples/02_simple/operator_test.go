@@ -13,11 +13,15 @@ import (
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/02_simple/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
+	"github.com/ctrlkit/ctrlkit/internal/plan/plantest"
 )
 
 var shared = controlplanetest.Shared{Options: controlplane.Options{CRDs: []string{"config/crd/bases"}}}
 
-func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+func TestMain(m *testing.M) {
+	plantest.Main(operate)
+	os.Exit(shared.Main(m))
+}
 
 // The operator does its work against the real API server, with the permissions of its role and no
 // others.

@@ -6,6 +6,7 @@ package program_test
 import (
 	"context"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,13 @@ func operate(ctx context.Context, bug string) error {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
 	if err != nil {
 		return err
+	}
+	if strings.HasPrefix(bug, shops) {
+		r := &shopper{Client: mgr.GetClient(), bug: bug}
+		if err := ctrl.NewControllerManagedBy(mgr).For(newShop()).Owns(&corev1.ConfigMap{}).Complete(r); err != nil {
+			return err
+		}
+		return mgr.Start(ctx)
 	}
 	r := &apps{Client: mgr.GetClient(), bug: bug, started: time.Now()}
 	if err := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(r); err != nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/internal/transition"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
@@ -208,6 +209,11 @@ func (s state) forget() state {
 		resource, _, _ := strings.Cut(thing, " ")
 		group := schema.ParseGroupResource(resource).Group
 		if slices.Contains(builtin, group) || strings.HasSuffix(group, ".k8s.io") {
+			delete(content, "status")
+		}
+		if status := track.Trimmed(content["status"]); status != nil {
+			content["status"] = status // an empty message says no more than none
+		} else {
 			delete(content, "status")
 		}
 		unstructured.RemoveNestedField(content, "metadata", "annotations", "deployment.kubernetes.io/revision")

@@ -1,0 +1,175 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package program_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ctrlkit/ctrlkit/internal/program"
+	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+)
+
+const shopDefinition = `
+metadata: {name: shops.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Shop, listKind: ShopList, plural: shops, singular: shop}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, properties: {size: {type: integer}}}
+          status: {type: object, properties: {message: {type: string}}}
+`
+
+// The bugs of the operator of Shops.
+const (
+	shops    = "shops"
+	stubborn = "shops: never changes a ConfigMap that is there"
+	ratchet  = "shops: a size never falls"
+	silent   = "shops: says nothing of a mistake"
+)
+
+// shopper keeps a ConfigMap with the size of each Shop, and says in its status if it cannot.
+type shopper struct {
+	client.Client
+	bug string
+}
+
+func newShop() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"})
+	return u
+}
+
+func (r *shopper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	shop := newShop()
+	if err := r.Get(ctx, req.NamespacedName, shop); err != nil || shop.GetDeletionTimestamp() != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	size, _, err := unstructured.NestedInt64(shop.Object, "spec", "size")
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	message := ""
+	if size < 0 {
+		message = "spec.size is below zero"
+	} else if err := r.keep(ctx, shop, size); err != nil {
+		return ctrl.Result{}, err
+	}
+	said, _, err := unstructured.NestedString(shop.Object, "status", "message")
+	if err != nil || said == message || r.bug == silent {
+		return ctrl.Result{}, err
+	}
+	if err := unstructured.SetNestedField(shop.Object, message, "status", "message"); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.Status().Update(ctx, shop)
+}
+
+func (r *shopper) keep(ctx context.Context, shop *unstructured.Unstructured, size int64) error {
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop.GetNamespace(), Name: shop.GetName()}}
+	_, err := ctrl.CreateOrUpdate(ctx, r.Client, config, func() error {
+		has, err := strconv.ParseInt(config.Data["size"], 10, 64)
+		if err == nil && (r.bug == stubborn || r.bug == ratchet && has > size) {
+			return nil
+		}
+		config.Data = map[string]string{"size": strconv.FormatInt(size, 10)}
+		return ctrl.SetControllerReference(shop, config, r.Scheme())
+	})
+	return err
+}
+
+// shopOptions returns options for an operator of Shops, whose size is changed from 2 to 3, set to
+// its bounds, and to what is a mistake.
+func shopOptions(t *testing.T, bug string) program.Options {
+	t.Helper()
+	o := optionsFor(t, bug)
+	d := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.Unmarshal([]byte(shopDefinition), d); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "shop.yaml")
+	if err := os.WriteFile(file, []byte("{apiVersion: example.com/v1, kind: Shop, metadata: {name: a}, spec: {size: 2}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	samples, err := run.ReadManifests(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Definitions, o.Samples, o.Script = []*apiextensionsv1.CustomResourceDefinition{d}, samples, nil
+	return o
+}
+
+// Each mistake about changes is found by the oracle that is meant for it, and by no other one.
+func TestTransitionBugs(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		bug, transition string
+		want            oracle.Name
+		says            string
+	}{
+		{stubborn, "size: changed", oracle.SameAsFresh, `data.size: got "2", want "3"`},
+		{ratchet, "size: changed", oracle.Recovers, `data.size: got "3", want "2"`},
+		{silent, "size: wrong", oracle.MistakeReported, "neither its status nor an Event says why"},
+	} {
+		t.Run(test.bug, func(t *testing.T) {
+			t.Parallel()
+			o := shopOptions(t, test.bug)
+			o.Transitions = regexp.MustCompile(test.transition)
+			s, err := program.Explore(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range s.Findings {
+				said := f.Example.What
+				for _, d := range f.Example.Differences {
+					said += "\n" + d.String()
+				}
+				if f.Oracle != test.want || !strings.Contains(said, test.says) {
+					t.Errorf("want only %s with %q, got %s: %s", test.want, test.says, f.Oracle, said)
+				}
+			}
+			if len(s.Findings) == 0 {
+				t.Errorf("nothing was found in %d transitions", s.Plans.Run)
+			}
+		})
+	}
+}
+
+// An operator that follows each change, and says what it cannot do, is not accused.
+func TestTransitionsOfARightOperator(t *testing.T) {
+	t.Parallel()
+	o := shopOptions(t, shops)
+	o.Transitions = regexp.MustCompile("")
+	s, err := program.Explore(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Findings) > 0 || s.Plans.Run < 4 {
+		t.Errorf("%d transitions, and %+v", s.Plans.Run, s.Findings)
+	}
+}
