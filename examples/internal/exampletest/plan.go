@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/internal/difference"
 	"github.com/ctrlkit/ctrlkit/internal/plan"
 	"github.com/ctrlkit/ctrlkit/internal/plan/plantest"
 	"github.com/ctrlkit/ctrlkit/internal/run"
@@ -178,8 +179,9 @@ func (p *Planner) Check(resources []schema.GroupVersionResource, changes ...Chan
 	p.Helper()
 	planned, err := p.plan(changes)
 	Must(p, err)
-	if len(planned.AtStart) > 0 || planned.Incomplete() {
-		p.Errorf("at its start, the operator does %v; not known is %q", planned.AtStart, planned.Unknown)
+	own := slices.DeleteFunc(slices.Clone(planned.AtStart), func(c plan.Change) bool { return c.By != plan.Operator })
+	if len(own) > 0 || planned.Incomplete() {
+		p.Errorf("at its start, the operator does %v; not known is %q", own, planned.Unknown)
 	}
 	if p.requests[http.MethodGet] == 0 || len(p.requests) > 1 {
 		p.Errorf("the cluster got the requests %v, want nothing but GET", p.requests)
@@ -248,7 +250,7 @@ func described(changes []plan.Change) []string {
 		what := fmt.Sprintf("%s %s", c.Action, c)
 		lines = append(lines, what)
 		for _, f := range c.Fields {
-			lines = append(lines, fmt.Sprintf("%s %s: %s -> %s", what, f.Path, text(f.From), text(f.To)))
+			lines = append(lines, fmt.Sprintf("%s %s: %s -> %s", what, f.Path, text(difference.Timeless(f.From)), text(difference.Timeless(f.To))))
 		}
 	}
 	for what, n := range numbers {
