@@ -27,6 +27,7 @@ func TestLivesAndWatches(t *testing.T) {
 		},
 		"second leader from write 1": {
 			`operator +fault`, `operator-2 +start`, `operator +write 1 +create secrets .* -> 201`, ` 1m0\.\d+s +operator +crash`,
+			` 18m1\.\d+s +sim +check`, // the longest backoff after it
 		},
 		"pause before write 1 for 2m0s": {
 			`operator +fault`, ` 2m0\.\d+s +operator +write 1 +create secrets .* -> 201`,

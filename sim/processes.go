@@ -239,9 +239,14 @@ func (v victim) Stop() {
 	v.all.restart()
 }
 
+// StartSecond starts a process beside the victim, which crashes after leaderTime. Two that fight slow
+// each other down, and what is left of them needs as long to see that the fight is over.
 func (v victim) StartSecond() {
 	v.all.start(0)
-	v.all.schedule.After(leaderTime, v.Crash) // no third one starts while the second one works
+	v.all.schedule.After(leaderTime, func() { // no third one starts while the second one works
+		v.Crash()
+		v.all.schedule.SlowDown(leaderTime)
+	})
 }
 
 func (v victim) JumpClock(by time.Duration) {
