@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/step"
 	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
@@ -34,6 +35,9 @@ func TestBlockerEnqueuesTheOwner(t *testing.T) {
 	got := steptest.Do(t, children, &corev1.ConfigMap{}, steptest.WithObjects(theirs))
 	if got.Err == nil || !strings.Contains(got.Err.Error(), "Secret default/taken exists, has no owner and is not ours") || len(got.Writes) > 0 {
 		t.Fatalf("got %+v, want that the Secret is refused", got)
+	}
+	if after := failure.Classify(got.Err).RetryAfter; after > 0 {
+		t.Errorf("it is tried again after %s, although its watch reports when it is gone", after)
 	}
 	if keys := named(other, kind); len(keys) > 0 {
 		t.Errorf("another Secret enqueues %v", keys)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,17 +35,23 @@ import (
 // Without it, an object that another client has created meanwhile would be taken over.
 const onlyCreate = "1"
 
+// unseenRetry is how often an object of another owner is read again that the cache does not have, and
+// may never have, because it selects: no event reports that it is gone.
+const unseenRetry = 5 * time.Minute
+
 // A child is one object of a set that is made as it should be.
 type child struct {
 	*keeper
 	*item
+	unseen bool // the cache does not have the object that exists
 }
 
 // ensure returns the object as it is in the cluster.
 func (c *child) ensure(ctx context.Context) (client.Object, error) {
 	current := c.kind.empty(c.gvk)
 	err := c.client.Get(ctx, c.key(), current, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) {
+	c.unseen = apierrors.IsNotFound(err)
+	if c.unseen {
 		return c.create(ctx)
 	}
 	if err != nil {
@@ -176,8 +183,14 @@ func (c *child) mayWrite(current client.Object, policy *policy) error {
 		by = "belongs to " + c.setOf(current, controller)
 		remedy = "remove it from that set, or " + otherName(c.keeper)
 	}
-	return failure.Mark(fmt.Errorf("%s exists, %s and is not ours", c.Ref, by), failure.WithClass(failure.ClassTerminal),
-		failure.WithSeverity(condition.SeverityError), failure.WithReason(ReasonOwnedByAnother), failure.WithRemedy(remedy))
+	marks := []failure.Option{
+		failure.WithClass(failure.ClassTerminal), failure.WithSeverity(condition.SeverityError),
+		failure.WithReason(ReasonOwnedByAnother), failure.WithRemedy(remedy),
+	}
+	if c.unseen {
+		marks = append(marks, failure.WithRetryAfter(unseenRetry))
+	}
+	return failure.Mark(fmt.Errorf("%s exists, %s and is not ours", c.Ref, by), marks...)
 }
 
 func otherName(k *keeper) string {

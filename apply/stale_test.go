@@ -7,6 +7,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/step"
 	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
@@ -38,6 +40,9 @@ func TestStaleCacheDoesNotTakeOver(t *testing.T) {
 	got := steptest.Do(t, parts, &corev1.ReplicationController{}, steptest.WithObjects(theirs), steptest.WithInterceptor(stale))
 	if got.Err == nil || !strings.Contains(got.Err.Error(), "ConfigMap default/taken exists, has no owner and is not ours") {
 		t.Errorf("got error %v", got.Err)
+	}
+	if after := failure.Classify(got.Err).RetryAfter; after != 5*time.Minute { // no event may report that it is gone
+		t.Errorf("it is tried again after %s", after)
 	}
 	now := &unstructured.Unstructured{}
 	now.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))

@@ -306,6 +306,7 @@ func workload(replicas ...replica) sim.Workload {
 		Objects:  []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "operators"}}, ring()},
 		Players:  player.None().With(sharder()),
 		Operator: operate(replicas...), Script: life,
+		Quiet: 6 * time.Minute, // objects of others, which no cache has, are read again every five
 		Normalize: func(obj *sim.Object) bool {
 			labels, _, _ := unstructured.NestedStringMap(obj.Content, "metadata", "labels")
 			delete(labels, shardLabel)

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,6 +61,10 @@ func EnsureChild[T client.Object](ctx context.Context, req *Request[T], child cl
 // Without it, an object that another client has created meanwhile would be taken over.
 const onlyCreate = "1"
 
+// unseenRetry is how often an object of another owner is read again that the cache does not have, and
+// may never have, because it selects: no event reports that it is gone.
+const unseenRetry = 5 * time.Minute
+
 // defaultOwner is the field owner of requests that no engine has made.
 const defaultOwner = "ctrlkit"
 
@@ -70,8 +75,9 @@ type childOf struct {
 	live    client.Reader
 	manager string
 
-	key  client.ObjectKey
-	name string // "Secret default/db"
+	key    client.ObjectKey
+	name   string // "Secret default/db"
+	unseen bool   // the cache does not have the object that exists
 }
 
 func (c *childOf) ensure(ctx context.Context, child client.Object) error {
@@ -198,6 +204,7 @@ func (c *childOf) find(ctx context.Context, child client.Object) (client.Object,
 	err := c.client.Get(ctx, c.key, current)
 	if apierrors.IsNotFound(err) && c.live != nil {
 		err = c.live.Get(ctx, c.key, current)
+		c.unseen = err == nil
 	}
 	switch {
 	case err == nil:
@@ -225,9 +232,14 @@ func (c *childOf) mayWrite(current client.Object) error {
 	if controller != nil {
 		by = "is controlled by " + controller.Kind + " " + controller.Name
 	}
-	return failure.Mark(fmt.Errorf("%s exists, %s and is not ours", c.name, by),
+	marks := []failure.Option{
 		failure.WithClass(failure.ClassTerminal), failure.WithSeverity(condition.SeverityError), failure.WithReason(ReasonOwnedByAnother),
-		failure.WithRemedy("delete it if it is not needed, or have the "+c.kind()+" use another name"))
+		failure.WithRemedy("delete it if it is not needed, or have the " + c.kind() + " use another name"),
+	}
+	if c.unseen {
+		marks = append(marks, failure.WithRetryAfter(unseenRetry))
+	}
+	return failure.Mark(fmt.Errorf("%s exists, %s and is not ours", c.name, by), marks...)
 }
 
 // isPredecessor reports whether a controller is an object of the name of ours that was there

@@ -178,6 +178,7 @@ func TestEnsureChildOfOthers(t *testing.T) {
 			if err == nil || err.Error() != tt.err || classified.Class != failure.ClassTerminal || classified.Severity != condition.SeverityError || classified.Reason != step.ReasonOwnedByAnother || classified.Remedy == "" {
 				t.Errorf("got %v, classified as %+v", err, classified)
 			}
+			same(t, "without an event that reports the end, retried by time", tt.stale, classified.RetryAfter > 0)
 		})
 	}
 }
