@@ -16,8 +16,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
 
 	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
@@ -185,6 +187,7 @@ func without(changes, usual []Change) []Change {
 }
 
 func newPlanner(o Options) (_ *planner, err error) {
+	klog.SetLogger(logr.Discard()) // a real API server has a log of its own for what ours would print
 	p := &planner{Options: o, recorder: newRecorder(), unanswered: map[string]int{}}
 	if !o.Outside {
 		if err := run.CanIsolate(); err != nil {

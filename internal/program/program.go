@@ -16,7 +16,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/ctrlkit/ctrlkit/internal/plan"
 	"github.com/ctrlkit/ctrlkit/internal/run"
@@ -65,6 +67,7 @@ type reference struct {
 // were run or the budget is spent.
 func Explore(ctx context.Context, o Options) (*report.Simulation, error) {
 	begun := time.Now()
+	klog.SetLogger(logr.Discard()) // a real API server has a log of its own for what ours would print
 	tasks, err := o.transitions()
 	if err != nil {
 		return nil, err
