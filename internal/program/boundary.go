@@ -30,8 +30,9 @@ type boundary struct {
 	trace  *trace
 	exists func(*apiserver.Request) bool // whether the object of a write is there
 	other  func(fault.Kind, *apiserver.Request)
-	crash  func() // kills the process; returns at once
-	awake  func() // is called for each request that the process has not made before
+	crash  func()     // kills the process; returns at once
+	awake  func()     // is called for each request that the process has not made before
+	state  func() int // how often the cluster has changed
 
 	mu       sync.Mutex      // guards what follows
 	down     bool            // the process is dead: it reaches nothing more
@@ -41,7 +42,9 @@ type boundary struct {
 	requests int
 	fired    []bool
 	places   []fault.Place
-	names    []string // of the writes, as plans are spread over them
+	names    []string // of the requests, as plans are spread over them
+	read     map[string]bool
+	repeated []bool // of the places: a read of what was read before, with nothing changed since
 }
 
 // wrap returns a handler that is between clients and next.
@@ -99,7 +102,7 @@ func (b *boundary) arrive(point fault.Point, r *apiserver.Request) (number int, 
 		b.asked[what] = true
 		b.awake()
 	}
-	place := fault.Place{Point: point}
+	place, repeated := fault.Place{Point: point}, false
 	switch point {
 	case fault.AtWrite:
 		b.writes++
@@ -110,11 +113,13 @@ func (b *boundary) arrive(point fault.Point, r *apiserver.Request) (number int, 
 	case fault.AtRead:
 		b.reads++
 		place.At = b.reads
+		what := fmt.Sprint(b.state(), " ", r.Verb, " ", r.Path)
+		repeated, b.read[what] = b.read[what], true
 	default:
 		return 0, nil, true
 	}
 	b.requests++
-	b.places = append(b.places, place)
+	b.places, b.repeated = append(b.places, place), append(b.repeated, repeated)
 	b.names = append(b.names, strings.TrimSpace(r.Verb+" "+r.Resource.GroupResource().String()+" "+r.Subresource))
 	for i, f := range b.plan.Faults {
 		if f.Kind.Point() == point && f.At == place.At {

@@ -126,6 +126,9 @@ func (o *Options) refer(ctx context.Context) (*reference, error) {
 			ref.chance[d.Thing+" "+d.Path] = true
 		}
 	}
+	if !slices.ContainsFunc(runs[0].boundary.places, func(p fault.Place) bool { return p.Point == fault.AtWrite }) {
+		o.Progress("the operator has written nothing without faults: do the samples have something for it to do?")
+	}
 	ref.plans = plansFor(runs[0].boundary, len(o.Script))
 	return ref, nil
 }
@@ -136,7 +139,9 @@ var played = []fault.Kind{
 }
 
 // plansFor returns the plans for the places of a run, those first that are the first of their kind:
-// each fault at each kind of request, and then at the second request of each kind.
+// each fault at each kind of request, and then at the second request of each kind. A read that is
+// repeated while nothing changes, as by an operator that polls, comes last: what it can show, the
+// first one has shown.
 func plansFor(b *boundary, checkpoints int) []fault.Plan {
 	places, names, _, _ := b.seen()
 	type ranked struct {
@@ -155,7 +160,11 @@ func plansFor(b *boundary, checkpoints int) []fault.Plan {
 				continue
 			}
 			key := f.Kind.String() + f.How + names[i]
-			list = append(list, ranked{fault.Plan{Faults: []fault.Fault{f}}, count[key], row})
+			round := count[key]
+			if b.repeated[i] {
+				round += len(places)
+			}
+			list = append(list, ranked{fault.Plan{Faults: []fault.Fault{f}}, round, row})
 			count[key]++
 		}
 	}

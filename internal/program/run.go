@@ -50,7 +50,7 @@ type runner struct {
 func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (_ *runner, err error) {
 	t := newTrace()
 	r := &runner{Options: o, plan: p, trace: t, history: newHistory(t), killed: make(chan struct{}, 1), stopping: func() {}}
-	r.boundary = &boundary{plan: p, trace: t, fired: make([]bool, len(p.Faults)), asked: map[string]bool{}, exists: r.exists, other: r.other, awake: r.history.wake, crash: func() {
+	r.boundary = &boundary{plan: p, trace: t, fired: make([]bool, len(p.Faults)), asked: map[string]bool{}, read: map[string]bool{}, state: r.history.count, exists: r.exists, other: r.other, awake: r.history.wake, crash: func() {
 		select {
 		case r.killed <- struct{}{}:
 		default:

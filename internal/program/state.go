@@ -35,6 +35,7 @@ type history struct {
 	states   trial.States
 	progress time.Time // of the last change to a state that its object was not in before
 	changes  int       // by the operator that changed more than times
+	all      int       // changes, of all clients
 }
 
 func newHistory(t *trace) *history {
@@ -61,6 +62,7 @@ func (h *history) changed(c apiserver.Change) {
 	if !operator {
 		h.trace.add(c.Actor, "write", strings.ToLower(c.Type)+" "+what)
 	}
+	h.all++
 	changed, isNew := h.states.Enter(c)
 	if operator && changed {
 		h.changes++
@@ -75,6 +77,13 @@ func (h *history) idle() (time.Duration, int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return time.Since(h.progress), h.changes
+}
+
+// count returns how often the cluster has changed.
+func (h *history) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.all
 }
 
 // wake says that something new happens.
