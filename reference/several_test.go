@@ -122,14 +122,14 @@ func TestEvery(t *testing.T) {
 	v.expect(of, "YardReady", "True YardNotReady: waiting for each Yard with the labels color=red in namespace default to be ready: b: its")
 	v.broken["b"] = false
 	v.reconcile(b, of)
-	v.stand(of, "a+b+c", "a b c")
+	v.stand(of, "b+a+c", "b a c")
 	v.expect(of, "YardReady", "True YardReady")
 	v.broken["a"] = true // it is in use
 	v.reconcile(a, of)
-	v.stand(of, "a+b+c", "a b c")
+	v.stand(of, "b+a+c", "b a c")
 	v.change(c, func() { c.Labels = nil })
 	v.reconcile(of)
-	v.stand(of, "a+b", "a b")
+	v.stand(of, "b+a", "b a")
 	v.delete(a) // the Barn leaves it
 	if v.reconcile(of, a); v.exists(a) {
 		t.Error("it is still there")

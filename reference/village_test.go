@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -88,7 +90,10 @@ type village struct {
 	broken map[string]bool   // yards that can't be used
 	lags   client.Reader     // what the cache shows of Yards; nil if it does not lag
 	writes int
-	stuck  bool // no update has an effect
+	// created counts the objects; each makes the server's clock a second faster, so that age orders them
+	// in every run.
+	created atomic.Int64
+	stuck   bool // no update has an effect
 	// deleting gets where a barn stands whose resource is deleted; it may be nil.
 	deleting func(in string)
 }
@@ -96,8 +101,10 @@ type village struct {
 func newVillage(t *testing.T, change ...func(*reference.Options[*Barn, *Yard])) *village {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
-	server := apiserver.New(apiserver.Options{})
 	v := &village{t: t, stands: map[string]string{}, broken: map[string]bool{}}
+	server := apiserver.New(apiserver.Options{Now: func() time.Time {
+		return time.Now().Add(time.Duration(v.created.Load()) * time.Second)
+	}})
 	v.must(server.Install(yardKind.Definition()))
 	v.must(server.Install(barnKind.Definition()))
 	var err error
@@ -233,9 +240,11 @@ func (v *village) must(err error) {
 	}
 }
 
+// create creates objects, each a second younger than the one before.
 func (v *village) create(all ...client.Object) {
 	v.t.Helper()
 	for _, obj := range all {
+		v.created.Add(1)
 		v.must(v.client.Create(v.t.Context(), obj))
 		v.reconcile(obj)
 	}
