@@ -33,6 +33,9 @@ type boundary struct {
 	crash  func()     // kills the process; returns at once
 	awake  func()     // is called for each request that the process has not made before
 	state  func() int // how often the cluster has changed
+	// changes returns how often objects of a kind have changed.
+	changes func(kind string) int
+	version func() uint64 // the resource version of the last change
 
 	mu       sync.Mutex      // guards what follows
 	down     bool            // the process is dead: it reaches nothing more
@@ -44,7 +47,18 @@ type boundary struct {
 	places   []fault.Place
 	names    []string // of the requests, as plans are spread over them
 	read     map[string]bool
-	repeated []bool // of the places: a read of what was read before, with nothing changed since
+	repeated []bool          // of the places: a read of what was read before, with nothing changed since
+	events   map[string]int  // by kind
+	lags     map[string]*lag // by kind
+	expired  map[string]bool // watches that can't continue where they were, by their selections
+}
+
+// newBoundary returns the boundary of a run of a plan.
+func newBoundary(p fault.Plan, t *trace) *boundary {
+	return &boundary{
+		plan: p, trace: t, fired: make([]bool, len(p.Faults)), asked: map[string]bool{}, read: map[string]bool{},
+		events: map[string]int{}, lags: map[string]*lag{}, expired: map[string]bool{},
+	}
 }
 
 // wrap returns a handler that is between clients and next.
@@ -65,6 +79,8 @@ func (b *boundary) wrap(next http.Handler) http.Handler {
 		switch {
 		case !ok:
 			panic(http.ErrAbortHandler)
+		case watched(request):
+			b.watch(w, r, next, request)
 		case strikes == nil:
 			b.serve(w, r, next, point, number, request)
 		default:
@@ -108,7 +124,7 @@ func (b *boundary) arrive(point fault.Point, r *apiserver.Request) (number int, 
 		b.writes++
 		place.At = b.writes
 		place.Write = &fault.Write{
-			Verb: r.Verb, Subresource: r.Subresource, Exists: there, Conditional: r.Verb == "update" || bytes.Contains(r.Body, []byte(`"resourceVersion"`)),
+			Verb: r.Verb, Subresource: r.Subresource, Named: namesObject(r), Exists: there, Conditional: r.Verb == "update" || bytes.Contains(r.Body, []byte(`"resourceVersion"`)),
 		}
 	case fault.AtRead:
 		b.reads++
@@ -153,6 +169,8 @@ func (b *boundary) setDown(down bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.down, b.asked = down, map[string]bool{}
+	clear(b.lags)
+	clear(b.expired)
 }
 
 // works reports whether the process has asked for anything since it was started.
@@ -264,6 +282,11 @@ func refuse(w http.ResponseWriter, how string, r *apiserver.Request) int {
 	default:
 		err = apierrors.NewInternalError(fmt.Errorf("etcdserver: leader changed"))
 	}
+	return answer(w, err)
+}
+
+// answer answers a request with an error, and returns its code.
+func answer(w http.ResponseWriter, err *apierrors.StatusError) int {
 	status := err.Status()
 	status.Kind, status.APIVersion = "Status", "v1"
 	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {

@@ -5,6 +5,8 @@ package program_test
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -14,11 +16,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/internal/plan/plantest"
 )
@@ -26,6 +31,12 @@ import (
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	plantest.Main(func(arguments []string) error { return operate(ctrl.SetupSignalHandler(), arguments[0]) })
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue { // they wait most of the time
+		if err := f.Value.Set("6"); err != nil {
+			panic(err)
+		}
+	}
 	os.Exit(m.Run())
 }
 
@@ -47,11 +58,38 @@ func operate(ctx context.Context, bug string) error {
 		}
 		return mgr.Start(ctx)
 	}
+	if bug == deaf {
+		return listen(ctx, config)
+	}
 	r := &apps{Client: mgr.GetClient(), bug: bug, started: time.Now()}
 	if err := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(r); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// listen annotates each ConfigMap that a watch shows, until the watch ends.
+func listen(ctx context.Context, config *rest.Config) error {
+	c, err := client.NewWithWatch(config, client.Options{})
+	if err != nil {
+		return err
+	}
+	w, err := c.Watch(ctx, &corev1.ConfigMapList{})
+	if err != nil {
+		return err
+	}
+	for event := range w.ResultChan() {
+		app, ok := event.Object.(*corev1.ConfigMap)
+		if !ok || app.Labels["app"] == "" || app.Annotations["done"] != "" || event.Type == watch.Deleted {
+			continue
+		}
+		app.Annotations = map[string]string{"done": "true"}
+		if err := c.Update(ctx, app); err != nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	return nil
 }
 
 type apps struct {
@@ -65,12 +103,23 @@ const (
 	forgets = "forgets the annotation if the Secret is there"
 	restart = "writes when it is started"
 	panics  = "panics after a conflict"
+	takes   = "takes over a Secret that has the name"
+	doubles = "creates a Secret whenever its cache has none"
+	deaf    = "does not watch again when a watch ends"
 )
 
 func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	app := &corev1.ConfigMap{}
 	if err := r.Get(ctx, req.NamespacedName, app); err != nil || app.Labels["app"] == "" || app.DeletionTimestamp != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.bug == doubles {
+		all := &corev1.SecretList{}
+		if err := r.List(ctx, all, client.InNamespace(app.Namespace)); err != nil || len(all.Items) > 0 {
+			return ctrl.Result{}, err
+		}
+		err := r.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, GenerateName: "made-"}})
+		return ctrl.Result{RequeueAfter: 300 * time.Millisecond}, err
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}, StringData: map[string]string{"password": "x"}}
 	if err := controllerutil.SetControllerReference(app, secret, r.Scheme()); err != nil {
@@ -79,6 +128,17 @@ func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	err := r.Create(ctx, secret)
 	if err != nil && !apierrors.IsAlreadyExists(err) || err != nil && r.bug == forgets {
 		return ctrl.Result{}, client.IgnoreAlreadyExists(err)
+	}
+	if err != nil && r.bug == takes {
+		err = r.Update(ctx, secret)
+	} else if err != nil {
+		err = r.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+		if err == nil && !metav1.IsControlledBy(secret, app) {
+			return ctrl.Result{}, reconcile.TerminalError(errors.New("the Secret is another's"))
+		}
+	}
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 	done := "true"
 	if r.bug == restart {

@@ -16,10 +16,8 @@ import (
 // after a change does not.
 func TestRepeatedReadsComeLast(t *testing.T) {
 	changes := 0
-	b := &boundary{
-		trace: newTrace(), asked: map[string]bool{}, read: map[string]bool{}, awake: func() {},
-		state: func() int { return changes }, exists: func(*apiserver.Request) bool { return true },
-	}
+	b := newBoundary(fault.Plan{}, newTrace())
+	b.awake, b.state, b.exists = func() {}, func() int { return changes }, func(*apiserver.Request) bool { return true }
 	ask := func(method, path string) {
 		t.Helper()
 		r, err := apiserver.NewRequest(method, path, "application/json", nil)

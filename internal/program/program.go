@@ -135,7 +135,8 @@ func (o *Options) refer(ctx context.Context) (*reference, error) {
 
 // played are the faults that strike at the boundary of a process.
 var played = []fault.Kind{
-	fault.CrashAfterWrite, fault.CrashBeforeWrite, fault.RefuseWrite, fault.LoseWriteAnswer, fault.TouchBeforeWrite, fault.RefuseRead, fault.ProveIdle,
+	fault.CrashAfterWrite, fault.CrashBeforeWrite, fault.OccupyName, fault.DelayWatch, fault.RefuseWrite, fault.LoseWriteAnswer,
+	fault.TouchBeforeWrite, fault.RefuseRead, fault.CloseWatch, fault.ExpireWatch, fault.ProveIdle,
 }
 
 // plansFor returns the plans for the places of a run, those first that are the first of their kind:
@@ -159,7 +160,7 @@ func plansFor(b *boundary, checkpoints int) []fault.Plan {
 			if row < 0 {
 				continue
 			}
-			key := f.Kind.String() + f.How + names[i]
+			key := fmt.Sprint(f.Kind, f.How, names[i])
 			round := count[key]
 			if b.repeated[i] {
 				round += len(places)

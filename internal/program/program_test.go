@@ -36,7 +36,11 @@ func optionsFor(t *testing.T, bug string) program.Options {
 		t.Skip(err)
 	}
 	file := filepath.Join(t.TempDir(), "sample.yaml")
-	if err := os.WriteFile(file, []byte(sample), 0o600); err != nil {
+	text := sample
+	if bug == deaf { // an end that comes after it has worked once
+		text += "---" + strings.ReplaceAll(sample, "name: shop", "name: second")
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	samples, err := run.ReadManifests(file)
@@ -61,8 +65,12 @@ func TestBugs(t *testing.T) {
 		{forgets, "crash after write 1", oracle.SameEnd, "configmaps default/shop metadata.annotations: got nothing"},
 		{restart, "resync and restart at checkpoint 1", oracle.SilentWhenIdle, "changed something 1 times"},
 		{panics, "refuse write 2: 409", oracle.NoPanic, "panic: a conflict"},
+		{takes, "occupy the name before write 1", oracle.ForeignUntouched, "update of secrets default/shop, which another client has created"},
+		{doubles, "delay the watch of secrets by 1 from event 1", oracle.SameEnd, "secrets default/made-*2"},
+		{deaf, "close the watch of configmaps after event 1", oracle.SameEnd, "configmaps default/second metadata.annotations"},
+		{deaf, "expire the watch of configmaps after event 1", oracle.SameEnd, "configmaps default/second metadata.annotations"},
 	} {
-		t.Run(test.bug, func(t *testing.T) {
+		t.Run(test.bug+"/"+test.plan, func(t *testing.T) {
 			t.Parallel()
 			options := optionsFor(t, test.bug)
 			given, err := fault.ParsePlan(test.plan)
@@ -91,16 +99,32 @@ func TestBugs(t *testing.T) {
 // An operator without a mistake survives, also what its process ends by.
 func TestNoAlarm(t *testing.T) {
 	t.Parallel()
-	options := optionsFor(t, "")
-	if !rings.Exploring() {
-		options.Plan = &fault.Plan{Faults: []fault.Fault{{Kind: fault.CrashBeforeWrite, At: 2}}}
+	plans := []string{
+		"crash before write 2", "occupy the name before write 1", "delay the watch of secrets by 1 from event 1",
+		"close the watch of configmaps after event 1", "expire the watch of configmaps after event 1",
 	}
-	s, err := program.Explore(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
+	if rings.Exploring() {
+		plans = append(plans, "")
 	}
-	if len(s.Findings) > 0 || s.Plans.Run < 2 || s.Plans.Missed > 0 {
-		t.Errorf("got %d plans, and %+v", s.Plans.Run, s.Findings)
+	for _, text := range plans {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			options := optionsFor(t, "")
+			if text != "" {
+				given, err := fault.ParsePlan(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				options.Plan = &given
+			}
+			s, err := program.Explore(t.Context(), options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(s.Findings) > 0 || s.Plans.Run < 2 || s.Plans.Missed > 0 {
+				t.Errorf("got %d plans, %d missed, and %+v", s.Plans.Run, s.Plans.Missed, s.Findings)
+			}
+		})
 	}
 }
 

@@ -7,15 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/memory"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
@@ -50,12 +49,15 @@ type runner struct {
 func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (_ *runner, err error) {
 	t := newTrace()
 	r := &runner{Options: o, plan: p, trace: t, history: newHistory(t), killed: make(chan struct{}, 1), stopping: func() {}}
-	r.boundary = &boundary{plan: p, trace: t, fired: make([]bool, len(p.Faults)), asked: map[string]bool{}, read: map[string]bool{}, state: r.history.count, exists: r.exists, other: r.other, awake: r.history.wake, crash: func() {
+	r.boundary = newBoundary(p, t)
+	r.boundary.state, r.boundary.changes, r.boundary.awake = r.history.count, r.history.countOf, r.history.wake
+	r.boundary.version, r.boundary.exists, r.boundary.other = r.history.last, r.exists, r.other
+	r.boundary.crash = func() {
 		select {
 		case r.killed <- struct{}{}:
 		default:
 		}
-	}}
+	}
 	if r.dir, err = os.MkdirTemp("", "ctrlkit-program-"); err != nil {
 		return nil, err
 	}
@@ -68,6 +70,7 @@ func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (
 		return nil, err
 	}
 	defer func() { r.process.Kill(); r.stopping() }()
+	r.ready(ctx)
 	for i, step := range o.Script {
 		if err := r.step(ctx, i, step, reference); err != nil {
 			return nil, err
@@ -77,6 +80,29 @@ func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (
 		}
 	}
 	return r, nil
+}
+
+// ready waits until the operator has asked for what it asks for at its start, so that what it sees in a
+// first list, and what a watch shows it, is the same in each run. An operator that does not start is
+// left to [runner.settle].
+func (r *runner) ready(ctx context.Context) {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for end := time.Now().Add(r.Settle); time.Now().Before(end); {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.process.Ended():
+			return
+		case <-r.killed: // a fault has struck
+			r.killed <- struct{}{}
+			return
+		case <-ticker.C:
+		}
+		if quiet, _ := r.history.idle(); r.boundary.works() && quiet >= r.Quiet/2 {
+			return
+		}
+	}
 }
 
 // gaveUp reports whether the process was started as often as it may be.
@@ -126,6 +152,9 @@ func (r *runner) step(ctx context.Context, i int, s Step, reference *reference) 
 	r.history.wake()
 	var want state
 	var chance map[string]bool
+	if r.occupies() {
+		reference = nil // the name that is taken stays so
+	}
 	if reference != nil {
 		want, chance = reference.states[i], reference.chance
 	}
@@ -158,6 +187,9 @@ func (r *runner) judge(i int, s Step, idle bool, differences []oracle.Difference
 	if !idle {
 		r.violate(oracle.BecomesIdle, i, fmt.Sprintf("after %q, the operator still changes something new after %s", s, r.Settle))
 	}
+	if taken := r.history.takenOver(); len(taken) > 0 && !r.violates(oracle.ForeignUntouched) {
+		r.violate(oracle.ForeignUntouched, i, taken[0])
+	}
 	w := wants{oracle.SameEnd, "as without the fault"}
 	if s.wants != nil {
 		w = *s.wants
@@ -165,13 +197,15 @@ func (r *runner) judge(i int, s Step, idle bool, differences []oracle.Difference
 	if reference == nil || reference.states[i] == nil || len(differences) == 0 || w.name == "" {
 		return
 	}
-	for _, v := range r.violations {
-		if v.Oracle == w.name {
-			return
-		}
+	if r.violates(w.name) {
+		return
 	}
 	r.violate(w.name, i, fmt.Sprintf("%s after %q, the cluster is not %s", r.Settle, s, w.text))
 	r.violations[len(r.violations)-1].Differences = differences
+}
+
+func (r *runner) violates(name oracle.Name) bool {
+	return slices.ContainsFunc(r.violations, func(v oracle.Violation) bool { return v.Oracle == name })
 }
 
 func (r *runner) violate(name oracle.Name, i int, text string) {
@@ -207,7 +241,7 @@ func (r *runner) settle(ctx context.Context, want state, chance map[string]bool)
 		case <-ticker.C:
 		}
 		quiet, _ := r.history.idle()
-		if quiet >= enough && r.boundary.works() && (quiet >= r.Settle || want == nil || len(r.now().differences(want, chance)) == 0) {
+		if quiet >= enough && r.boundary.works() && !r.boundary.lagging() && (quiet >= r.Settle || want == nil || len(r.now().differences(want, chance)) == 0) {
 			return true, nil
 		}
 		if time.Since(begun) >= 4*r.Settle {
@@ -251,22 +285,4 @@ func (r *runner) proveIdle(ctx context.Context, i int) error {
 		r.violate(oracle.SilentWhenIdle, i, fmt.Sprintf("the idle operator was started again, and changed something %d times", after-before))
 	}
 	return nil
-}
-
-// exists reports whether the object of a request is there.
-func (r *runner) exists(request *apiserver.Request) bool {
-	if request.Name == "" {
-		return false
-	}
-	_, err := r.cluster.Do("sim", "ctrlkit", http.MethodGet, trial.PathOf(request.Resource, request.Namespace, request.Name), "", nil)
-	return err == nil
-}
-
-// other does what another client does to the object of a write, just before it.
-func (r *runner) other(kind fault.Kind, request *apiserver.Request) {
-	path := trial.PathOf(request.Resource, request.Namespace, request.Name)
-	if kind == fault.TouchBeforeWrite {
-		_, _ = r.cluster.Do(otherActor, "other", http.MethodPatch, path, "application/merge-patch+json", //nolint:errcheck // it is in the trace
-			map[string]any{"metadata": map[string]any{"annotations": map[string]any{touched: "true"}}})
-	}
 }

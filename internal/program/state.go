@@ -33,13 +33,16 @@ type history struct {
 	mu       sync.Mutex      // guards what follows
 	written  map[string]bool // objects that the operator or a user has written
 	states   trial.States
-	progress time.Time // of the last change to a state that its object was not in before
-	changes  int       // by the operator that changed more than times
-	all      int       // changes, of all clients
+	progress time.Time      // of the last change to a state that its object was not in before
+	changes  int            // by the operator that changed more than times
+	all      int            // changes, of all clients
+	kinds    map[string]int // the same, by kind
+	version  uint64         // of the last change
+	taken    []string       // what the operator has changed of a stranger
 }
 
 func newHistory(t *trace) *history {
-	return &history{trace: t, written: map[string]bool{}, progress: time.Now()}
+	return &history{trace: t, written: map[string]bool{}, progress: time.Now(), kinds: map[string]int{}}
 }
 
 func thing(resource, namespace, name string) string {
@@ -55,6 +58,7 @@ func (h *history) changed(c apiserver.Change) {
 	what := thing(resource.String(), c.Namespace, c.Name)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.version = c.ResourceVersion
 	operator := trial.IsOperator(c.Actor)
 	if operator || c.Actor == trial.UserActor || c.Actor == otherActor {
 		h.written[what] = true
@@ -63,6 +67,10 @@ func (h *history) changed(c apiserver.Change) {
 		h.trace.add(c.Actor, "write", strings.ToLower(c.Type)+" "+what)
 	}
 	h.all++
+	h.kinds[resource.String()]++
+	if operator && isForeign(c.Old) {
+		h.taken = append(h.taken, fmt.Sprintf("%s of %s, which another client has created and nothing says is the operator's", c.Verb, what))
+	}
 	changed, isNew := h.states.Enter(c)
 	if operator && changed {
 		h.changes++
@@ -84,6 +92,27 @@ func (h *history) count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.all
+}
+
+// countOf returns how often objects of a kind have changed.
+func (h *history) countOf(kind string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.kinds[kind]
+}
+
+// last returns the resource version of the last change.
+func (h *history) last() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.version
+}
+
+// takenOver returns what the operator has changed of a stranger.
+func (h *history) takenOver() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.taken)
 }
 
 // wake says that something new happens.
