@@ -27,9 +27,11 @@ import (
 //	  name: copies
 //	spec:
 //	  resources:
-//	    - resource: configmaps
+//	    - group: ""
+//	      resource: configmaps
 //	      controlledResources:
-//	        - resource: secrets
+//	        - group: ""
+//	          resource: secrets
 //
 // With RING unset it is the operator that it was before: its leader does all work.
 func ExampleNewManager() {
