@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 
@@ -32,6 +33,7 @@ type simProgram struct {
 	name      string
 
 	transitions string // an expression; empty to run faults
+	byDesign    string // an expression; empty if nothing is
 }
 
 func (f *simProgram) declare(cmd *cobra.Command) {
@@ -41,6 +43,7 @@ func (f *simProgram) declare(cmd *cobra.Command) {
 	set.StringVar(&f.script, "script", "", "with --program: `FILE` with the steps of a user, instead of applying the samples and deleting them")
 	set.StringVar(&f.transitions, "transitions", "", "with --program: change each property of the samples instead of running faults; with --transitions=`EXPRESSION` those it matches")
 	set.Lookup("transitions").NoOptDefVal = "."
+	set.StringVar(&f.byDesign, "by-design", "", "with --program: what is found is meant where this `EXPRESSION` matches \"ORACLE: PLAN\"")
 	set.StringVarP(&f.namespace, "namespace", "n", "default", "with --program: `NAMESPACE` of objects that have none")
 	set.StringArrayVar(&f.env, "env", nil, "with --program: `NAME=VALUE` for the operator's environment, repeatable")
 	set.DurationVar(&f.quiet, "quiet", 2*time.Second, "with --program: the operator is idle when nothing new has happened for this `DURATION`")
@@ -58,7 +61,7 @@ func (f *simProgram) run(cmd *cobra.Command, arguments []string, o simOptions) e
 	if options.Program, err = f.program(cmd, f.name, arguments, options.Progress); err != nil {
 		return asExit(err, false)
 	}
-	options.Again = func(p fault.Plan, transition string) string { return f.again(arguments, p, transition) }
+	options.Again = func(p fault.Plan, transition string) string { return f.again(cmd.Flags(), arguments, p, transition) }
 	terminal := isTerminal(cmd.ErrOrStderr())
 	clear := func() {
 		if terminal {
@@ -137,6 +140,11 @@ func (f *simProgram) options(cmd *cobra.Command, o simOptions) (*program.Options
 	if options.Transitions, err = f.picked(o); err != nil {
 		return nil, usageError(err)
 	}
+	if f.byDesign != "" {
+		if options.ByDesign, err = regexp.Compile(f.byDesign); err != nil {
+			return nil, usageError(fmt.Errorf("--by-design: %w", err))
+		}
+	}
 	if f.script != "" {
 		options.Script, err = program.ReadScript(f.script, f.namespace)
 		return options, err
@@ -180,7 +188,7 @@ func budgetOfProgram(text string) (time.Duration, error) {
 }
 
 // again returns the command line that runs a plan again.
-func (f *simProgram) again(arguments []string, p fault.Plan, transition string) string {
+func (f *simProgram) again(flags *pflag.FlagSet, arguments []string, p fault.Plan, transition string) string {
 	words := []string{"ctrlkit", "sim", "--program", quoteForShell("sh", f.name)}
 	for _, file := range f.files {
 		words = append(words, "-f", quoteForShell("sh", file))
@@ -192,6 +200,18 @@ func (f *simProgram) again(arguments []string, p fault.Plan, transition string) 
 		words = append(words, "--transitions="+quoteForShell("sh", "^"+regexp.QuoteMeta(transition)+"$"))
 	} else {
 		words = append(words, "--plan", quoteForShell("sh", p.String()))
+	}
+	for _, name := range []string{"env", "namespace", "outside", "quiet", "settle"} {
+		if !flags.Changed(name) {
+			continue
+		}
+		values := []string{flags.Lookup(name).Value.String()}
+		if name == "env" {
+			values = f.env
+		}
+		for _, value := range values {
+			words = append(words, quoteForShell("sh", "--"+name+"="+value))
+		}
 	}
 	if len(arguments) > 0 {
 		words = append(words, "--")

@@ -10,8 +10,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -45,6 +47,10 @@ type Options struct {
 	// Samples whose names it matches.
 	Transitions *regexp.Regexp
 	Samples     []run.Manifest
+
+	// ByDesign matches violations that are meant, as "ORACLE: PLAN OR TRANSITION"; nil if none is. They are
+	// counted as what the operator is declared to do.
+	ByDesign *regexp.Regexp
 
 	Progress func(string)
 	Found    func(string, oracle.Violation)               // is called for each kind of violation, with what shows it; may be nil
@@ -86,7 +92,7 @@ func Explore(ctx context.Context, o Options) (*report.Simulation, error) {
 		}
 	}
 	s := &report.Simulation{Plans: report.Plans{Total: len(tasks) + 1}, Without: ref.first.trace.all()}
-	e := &explorer{Options: &o, reference: ref, tasks: tasks, known: map[string]bool{}, deadline: begun.Add(o.Budget)}
+	e := &explorer{Options: &o, reference: ref, tasks: tasks, known: map[string]bool{}, meant: map[oracle.Name][]string{}, deadline: begun.Add(o.Budget)}
 	e.outcomes = append(e.outcomes, e.outcome(0, task{}, ref.first, ref.first.violations))
 	err = e.all(ctx)
 	switch {
@@ -96,6 +102,10 @@ func Explore(ctx context.Context, o Options) (*report.Simulation, error) {
 		return nil, err
 	case len(e.outcomes) < s.Plans.Total:
 		s.Stopped = "budget"
+	}
+	s.Off = e.declared()
+	if o.ByDesign != nil && len(s.Off) == 0 {
+		o.Progress(fmt.Sprintf("nothing that is found in %d plans matches %q, which says what is by design", len(e.outcomes), o.ByDesign))
 	}
 	s.Fill(e.outcomes)
 	s.Seconds = time.Since(begun).Seconds()
@@ -214,7 +224,8 @@ type explorer struct {
 	mu       sync.Mutex // guards what follows
 	next     int
 	outcomes []report.Outcome
-	known    map[string]bool // kinds of violations
+	known    map[string]bool          // kinds of violations
+	meant    map[oracle.Name][]string // plans and transitions that violate an oracle by design
 	err      error
 }
 
@@ -269,7 +280,7 @@ func (e *explorer) one(ctx context.Context, i int) error {
 	if err != nil {
 		return fmt.Errorf("plan %q: %w", e.tasks[i], err)
 	}
-	violations := r.violations
+	violations, meant := e.split(e.tasks[i], r.violations)
 	if len(violations) > 0 {
 		times := map[oracle.Name]int{}
 		for range repetitions {
@@ -289,6 +300,9 @@ func (e *explorer) one(ctx context.Context, i int) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	for _, name := range meant {
+		e.meant[name] = append(e.meant[name], e.tasks[i].String())
+	}
 	e.outcomes = append(e.outcomes, e.outcome(i+1, e.tasks[i], r, violations))
 	for _, v := range violations {
 		if key := report.Key(v, nil); !e.known[key] {
@@ -299,6 +313,32 @@ func (e *explorer) one(ctx context.Context, i int) error {
 		}
 	}
 	return nil
+}
+
+// split returns the violations of a task without those that are by design, and the oracles of these.
+func (e *explorer) split(t task, all []oracle.Violation) (violations []oracle.Violation, meant []oracle.Name) {
+	for _, v := range all {
+		if e.ByDesign != nil && e.ByDesign.MatchString(string(v.Oracle)+": "+t.String()) {
+			meant = append(meant, v.Oracle)
+		} else {
+			violations = append(violations, v)
+		}
+	}
+	return violations, meant
+}
+
+// declared returns what is by design, as a report has it.
+func (e *explorer) declared() []report.Off {
+	var list []report.Off
+	for _, name := range slices.Sorted(maps.Keys(e.meant)) {
+		plans := slices.Sorted(slices.Values(e.meant[name]))
+		what := fmt.Sprintf("violates %s by design with %q", name, plans[0])
+		if more := len(plans) - 1; more > 0 {
+			what += fmt.Sprintf(" and in %d more plans", more)
+		}
+		list = append(list, report.Off{Declared: what, Reason: "it matches " + strconv.Quote(e.ByDesign.String())})
+	}
+	return list
 }
 
 func (e *explorer) outcome(order int, t task, r *runner, violations []oracle.Violation) report.Outcome {

@@ -173,3 +173,31 @@ func TestTransitionsOfARightOperator(t *testing.T) {
 		t.Errorf("%d transitions, and %+v", s.Plans.Run, s.Findings)
 	}
 }
+
+// What is by design is no finding, and what else is found remains one.
+func TestByDesign(t *testing.T) {
+	t.Parallel()
+	for expression, findings := range map[string]int{
+		`^same-as-fresh: shop/a spec\.size`: 0,
+		`^recovers: shop/a spec\.size`:      1,
+	} {
+		t.Run(expression, func(t *testing.T) {
+			t.Parallel()
+			o := shopOptions(t, stubborn)
+			var said []string
+			o.Progress = func(text string) { said = append(said, text) }
+			o.Transitions, o.ByDesign, o.Parallel = regexp.MustCompile("size: changed"), regexp.MustCompile(expression), 1
+			s, err := program.Explore(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(s.Findings) != findings {
+				t.Errorf("got %d findings, want %d: %+v", len(s.Findings), findings, s.Findings)
+			}
+			warned := strings.Contains(strings.Join(said, "\n"), "nothing that is found in 2 plans matches")
+			if len(s.Off)+findings != 1 || warned != (findings == 1) {
+				t.Errorf("got the declarations %+v, and was warned: %t", s.Off, warned)
+			}
+		})
+	}
+}
