@@ -4,6 +4,7 @@
 package program
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,14 +37,49 @@ func TestRepeatedReadsComeLast(t *testing.T) {
 	ask("PUT", "/api/v1/namespaces/default/configmaps/a")
 	changes++
 	ask("GET", "/api/v1/pods") // read 4
-	var got []string
-	for _, p := range plansFor(b, 0) {
-		if p.Faults[0].Kind != fault.RefuseRead || p.Faults[0].How == "429" {
-			got = append(got, p.String())
+	var all, reads []string
+	for _, p := range plansFor(b, 1) {
+		all = append(all, p.String())
+		if f := p.Faults[0]; f.Kind == fault.RefuseRead && f.How == "429" {
+			reads = append(reads, p.String())
 		}
 	}
 	want := []string{"refuse read 1: 429", "refuse read 4: 429", "refuse read 2: 429", "refuse read 3: 429"}
-	if diff := cmp.Diff(want, got[len(got)-len(want):]); diff != "" || len(got) == len(want) {
-		t.Errorf("of the plans %q, the last (-want +got):\n%s", got, diff)
+	if diff := cmp.Diff(want, reads); diff != "" {
+		t.Errorf("plans of reads (-want +got):\n%s", diff)
+	}
+	for i, p := range all {
+		if late := strings.HasPrefix(p, "refuse read 2") || strings.HasPrefix(p, "refuse read 3"); late != (i >= len(all)-8) {
+			t.Errorf("plan %d of %d is %q", i, len(all), p)
+		}
+	}
+}
+
+// A short budget meets each kind of fault, and each kind of request.
+func TestEachKindOfFaultComesEarly(t *testing.T) {
+	b := newBoundary(fault.Plan{}, newTrace())
+	b.awake, b.state, b.exists = func() {}, func() int { return 0 }, func(*apiserver.Request) bool { return true }
+	for _, kind := range []string{"configmaps", "secrets", "services", "pods"} {
+		r, err := apiserver.NewRequest("PUT", "/api/v1/namespaces/default/"+kind+"/a", "application/json", []byte(`{"metadata":{"name":"a"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.arrive(fault.AtWrite, r)
+	}
+	kinds, refused := map[fault.Kind]bool{}, map[string]bool{}
+	plans := plansFor(b, 2)
+	for _, p := range plans[:6] {
+		kinds[p.Faults[0].Kind] = true
+	}
+	if len(kinds) != 6 {
+		t.Errorf("the first six plans are %q", plans[:6])
+	}
+	for _, p := range plans[:24] {
+		if f := p.Faults[0]; f.Kind == fault.RefuseWrite {
+			refused[f.How] = true
+		}
+	}
+	if len(refused) < 4 {
+		t.Errorf("of %q, each write is refused alike", plans[:24])
 	}
 }

@@ -7,6 +7,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,46 +151,59 @@ var played = []fault.Kind{
 }
 
 // plansFor returns the plans for the places of a run, those first that are the first of their kind:
-// each fault at each kind of request, and then at the second request of each kind. A read that is
-// repeated while nothing changes, as by an operator that polls, comes last: what it can show, the
-// first one has shown.
+// each fault at one kind of request, then each at a second one, until each was at each kind, and then
+// at the second request of each kind. A read that is repeated while nothing changes, as by an operator
+// that polls, comes last: what it can show, the first one has shown.
 func plansFor(b *boundary, checkpoints int) []fault.Plan {
 	places, names, _, _ := b.seen()
 	type ranked struct {
-		plan       fault.Plan
-		round, row int
+		plan                         fault.Plan
+		round, row, pass, turn, kind int
 	}
-	var list []ranked
-	count := map[string]int{}
+	var list []*ranked
 	for i := range checkpoints {
-		list = append(list, ranked{fault.Plan{Faults: []fault.Fault{{Kind: fault.ProveIdle, At: i + 1}}}, 0, -1})
+		list = append(list, &ranked{plan: fault.Plan{Faults: []fault.Fault{{Kind: fault.ProveIdle, At: i + 1}}}, row: slices.Index(played, fault.ProveIdle), turn: i})
 	}
+	count := map[string]int{}
+	kinds := map[[2]int]int{} // kinds of requests at which a kind of fault strikes in a round
 	for i := range places {
-		for _, f := range places[i].Faults() {
-			row := slices.Index(played, f.Kind)
-			if row < 0 {
-				continue
-			}
-			key := fmt.Sprint(f.Kind, f.How, names[i])
+		for row, variants := range variantsAt(&places[i]) {
+			key := fmt.Sprint(row, " ", names[i])
 			round := count[key]
+			count[key]++
 			if b.repeated[i] {
 				round += len(places)
 			}
-			list = append(list, ranked{fault.Plan{Faults: []fault.Fault{f}}, round, row})
-			count[key]++
+			n := kinds[[2]int{round, row}]
+			kinds[[2]int{round, row}]++
+			for v, f := range variants { // in one pass, each kind of request gets one variant, and the next kind the next one
+				list = append(list, &ranked{plan: fault.Plan{Faults: []fault.Fault{f}}, round: round, row: row, pass: (v + n) % len(variants), kind: n})
+			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b ranked) int {
-		if a.round != b.round {
-			return a.round - b.round
+	slices.SortStableFunc(list, func(a, b *ranked) int { return cmp.Or(a.round-b.round, a.row-b.row, a.pass-b.pass, a.kind-b.kind) })
+	for i, r := range list {
+		if i > 0 && list[i-1].round == r.round && list[i-1].row == r.row {
+			r.turn = list[i-1].turn + 1
 		}
-		return a.row - b.row
-	})
+	}
+	slices.SortStableFunc(list, func(a, b *ranked) int { return cmp.Or(a.round-b.round, a.turn-b.turn, a.row-b.row) })
 	plans := make([]fault.Plan, len(list))
 	for i := range list {
 		plans[i] = list[i].plan
 	}
 	return plans
+}
+
+// variantsAt returns the faults that can strike at a place, by their index in played.
+func variantsAt(p *fault.Place) map[int][]fault.Fault {
+	variants := map[int][]fault.Fault{}
+	for _, f := range p.Faults() {
+		if row := slices.Index(played, f.Kind); row >= 0 {
+			variants[row] = append(variants[row], f)
+		}
+	}
+	return variants
 }
 
 // A task is a plan, or a change.
