@@ -49,7 +49,7 @@ func optionsFor(t *testing.T, bug string) program.Options {
 	}
 	return program.Options{
 		Program: plantest.Program(t, bug), Supervisor: plantest.Supervisor(t),
-		Script: program.ScriptOf(samples, nil), Namespace: "default", Quiet: time.Second, Settle: 4 * time.Second, Parallel: 2,
+		Script: program.ScriptOf(samples, nil), Namespace: "default", Quiet: time.Second, Settle: 4 * time.Second, Parallel: 4,
 		Progress: func(string) {}, Again: func(p fault.Plan, transition string) string { return "again: " + p.String() + transition },
 	}
 }
