@@ -62,6 +62,9 @@ type Options struct {
 // with.
 var ErrReference = errors.New("the run without faults fails")
 
+// ErrNotPlayed is returned for a plan with a fault that can't strike at a process.
+var ErrNotPlayed = errors.New("unknown fault of a process")
+
 // reference is what runs without faults have shown.
 type reference struct {
 	states []state
@@ -75,6 +78,9 @@ type reference struct {
 func Explore(ctx context.Context, o Options) (*report.Simulation, error) {
 	begun := time.Now()
 	klog.SetLogger(logr.Discard()) // a real API server has a log of its own for what ours would print
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	tasks, err := o.transitions()
 	if err != nil {
 		return nil, err
@@ -193,6 +199,19 @@ func plansFor(b *boundary, checkpoints int) []fault.Plan {
 		plans[i] = list[i].plan
 	}
 	return plans
+}
+
+// check returns an error if the plan to run has a fault that can't strike at a process.
+func (o *Options) check() error {
+	if o.Plan == nil {
+		return nil
+	}
+	for _, f := range o.Plan.Faults {
+		if !slices.Contains(played, f.Kind) {
+			return fmt.Errorf("%w: %q exists in virtual time only; what strikes at a process is %q", ErrNotPlayed, f, played)
+		}
+	}
+	return nil
 }
 
 // variantsAt returns the faults that can strike at a place, by their index in played.

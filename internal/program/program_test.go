@@ -4,6 +4,7 @@
 package program_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -135,6 +136,17 @@ func TestNoOperator(t *testing.T) {
 	options.Program.Argv = []string{"sh", "-c", "echo no such database; exit 3"}
 	_, err := program.Explore(t.Context(), options)
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "no such database") {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+// A fault that a process can't meet is refused, and not left out.
+func TestFaultThatAProcessCannotMeet(t *testing.T) {
+	t.Parallel()
+	options := optionsFor(t, "")
+	options.Plan = &fault.Plan{Faults: []fault.Fault{{Kind: fault.MissEvent, At: 2, Of: "secrets"}}}
+	_, err := program.Explore(t.Context(), options)
+	if !errors.Is(err, program.ErrNotPlayed) || !strings.Contains(err.Error(), `"miss event 2 of secrets" exists in virtual time only; what strikes at a process is ["crash after write {at}"`) {
 		t.Errorf("got the error %v", err)
 	}
 }
