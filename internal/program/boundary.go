@@ -26,13 +26,13 @@ import (
 // A boundary is between an operator and the API server. It counts the writes and reads of the
 // operator, and faults strike there.
 type boundary struct {
-	plan   fault.Plan
-	trace  *trace
-	exists func(*apiserver.Request) bool // whether the object of a write is there
-	other  func(fault.Kind, *apiserver.Request)
-	crash  func()     // kills the process; returns at once
-	awake  func()     // is called for each request that the process has not made before
-	state  func() int // how often the cluster has changed
+	plan     fault.Plan
+	trace    *trace
+	describe func(*apiserver.Request) *fault.Write // what decides which faults can strike at a write
+	other    func(fault.Fault, *apiserver.Request)
+	crash    func()     // kills the process; returns at once
+	awake    func()     // is called for each request that the process has not made before
+	state    func() int // how often the cluster has changed
 	// changes returns how often objects of a kind have changed.
 	changes func(kind string) int
 	version func() uint64 // the resource version of the last change
@@ -108,7 +108,10 @@ func pointOf(r *apiserver.Request) fault.Point {
 // arrive counts a request and returns the fault that strikes at it. ok is false if the process that
 // has sent it is dead.
 func (b *boundary) arrive(point fault.Point, r *apiserver.Request) (number int, strikes *fault.Fault, ok bool) {
-	there := point == fault.AtWrite && b.exists(r)
+	var write *fault.Write
+	if point == fault.AtWrite {
+		write = b.describe(r)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.down {
@@ -123,9 +126,7 @@ func (b *boundary) arrive(point fault.Point, r *apiserver.Request) (number int, 
 	case fault.AtWrite:
 		b.writes++
 		place.At = b.writes
-		place.Write = &fault.Write{
-			Verb: r.Verb, Subresource: r.Subresource, Named: namesObject(r), Exists: there, Conditional: r.Verb == "update" || bytes.Contains(r.Body, []byte(`"resourceVersion"`)),
-		}
+		place.Write = write
 	case fault.AtRead:
 		b.reads++
 		place.At = b.reads
@@ -249,8 +250,11 @@ func (b *boundary) strike(w http.ResponseWriter, r *http.Request, next http.Hand
 	case fault.RefuseWrite, fault.RefuseRead:
 		code := refuse(w, f.How, request)
 		b.note(f.Kind.Point(), number, request, code)
+	case fault.Recreate:
+		b.serve(w, r, next, f.Kind.Point(), number, request)
+		b.other(f, request)
 	default:
-		b.other(f.Kind, request)
+		b.other(f, request)
 		b.serve(w, r, next, f.Kind.Point(), number, request)
 	}
 }

@@ -61,7 +61,7 @@ func operate(ctx context.Context, bug string) error {
 	if bug == deaf {
 		return listen(ctx, config)
 	}
-	r := &apps{Client: mgr.GetClient(), bug: bug, started: time.Now()}
+	r := &apps{Client: mgr.GetClient(), bug: bug, started: time.Now(), known: map[string]bool{}}
 	if err := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(r); err != nil {
 		return err
 	}
@@ -96,6 +96,7 @@ type apps struct {
 	client.Client
 	bug     string
 	started time.Time
+	known   map[string]bool // names that it has worked for
 }
 
 // The bugs.
@@ -106,12 +107,19 @@ const (
 	takes   = "takes over a Secret that has the name"
 	doubles = "creates a Secret whenever its cache has none"
 	deaf    = "does not watch again when a watch ends"
+	once    = "does the work for each name once"
+	loses   = "does not see that the Secret it labels is gone"
+
+	labels = "labels its Secret" // which is no bug
 )
 
 func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	app := &corev1.ConfigMap{}
 	if err := r.Get(ctx, req.NamespacedName, app); err != nil || app.Labels["app"] == "" || app.DeletionTimestamp != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if (r.bug == once || r.bug == loses) && r.known[app.Name] {
+		return ctrl.Result{}, nil
 	}
 	if r.bug == doubles {
 		all := &corev1.SecretList{}
@@ -140,6 +148,12 @@ func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if r.bug == labels || r.bug == loses {
+		secret.Labels = map[string]string{"of": app.Name}
+		if err := r.Patch(ctx, secret, client.Merge); err != nil && (r.bug == labels || !apierrors.IsNotFound(err)) {
+			return ctrl.Result{}, err
+		}
+	}
 	done := "true"
 	if r.bug == restart {
 		done = r.started.Format("05.000")
@@ -149,6 +163,7 @@ func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	}
 	app.Annotations = map[string]string{"done": done}
 	err = r.Update(ctx, app)
+	r.known[app.Name] = err == nil
 	if r.bug == panics && apierrors.IsConflict(err) {
 		go panic("a conflict")
 	}

@@ -4,11 +4,13 @@
 package program
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -26,13 +28,19 @@ func isForeign(content map[string]any) bool {
 	return (&unstructured.Unstructured{Object: content}).GetAnnotations()[foreign] != ""
 }
 
-// exists reports whether the object of a request is there.
-func (r *runner) exists(request *apiserver.Request) bool {
-	if request.Name == "" {
-		return false
+// describe returns what decides which faults can strike at a write.
+func (r *runner) describe(request *apiserver.Request) *fault.Write {
+	w := &fault.Write{
+		Verb: request.Verb, Subresource: request.Subresource, Named: namesObject(request),
+		Conditional: request.Verb == "update" || bytes.Contains(request.Body, []byte(`"resourceVersion"`)),
+		Users:       r.history.ofUsers(),
 	}
-	_, err := r.cluster.Do("sim", "ctrlkit", http.MethodGet, trial.PathOf(request.Resource, request.Namespace, request.Name), "", nil)
-	return err == nil
+	if request.Name != "" {
+		_, err := r.cluster.Do("sim", "ctrlkit", http.MethodGet, trial.PathOf(request.Resource, request.Namespace, request.Name), "", nil)
+		w.Exists = err == nil
+		w.Child = r.history.isChild(thing(request.Resource.GroupResource().String(), request.Namespace, request.Name))
+	}
+	return w
 }
 
 // occupies reports whether a stranger takes a name that the operator needs.
@@ -40,17 +48,72 @@ func (r *runner) occupies() bool {
 	return slices.ContainsFunc(r.plan.Faults, func(f fault.Fault) bool { return f.Kind == fault.OccupyName })
 }
 
-// other does what another client does just before a write.
-func (r *runner) other(kind fault.Kind, request *apiserver.Request) {
-	switch kind {
+// other does what another client does at a write.
+func (r *runner) other(f fault.Fault, request *apiserver.Request) {
+	path := trial.PathOf(request.Resource, request.Namespace, request.Name)
+	switch f.Kind {
 	case fault.TouchBeforeWrite:
-		_, _ = r.cluster.Do(otherActor, "other", http.MethodPatch, trial.PathOf(request.Resource, request.Namespace, request.Name), "application/merge-patch+json", //nolint:errcheck // it is in the trace
-			map[string]any{"metadata": map[string]any{"annotations": map[string]any{touched: "true"}}})
+		r.ask(http.MethodPatch, path, "application/merge-patch+json", map[string]any{"metadata": map[string]any{"annotations": map[string]any{touched: "true"}}})
+	case fault.DeleteBeforeWrite:
+		r.ask(http.MethodDelete, path, "", nil)
 	case fault.OccupyName:
 		if occupant := occupantOf(request); occupant != nil {
-			_, _ = r.cluster.Do(otherActor, "other", http.MethodPost, trial.PathOf(request.Resource, request.Namespace, ""), "application/json", occupant) //nolint:errcheck // as above
+			r.ask(http.MethodPost, trial.PathOf(request.Resource, request.Namespace, ""), "application/json", occupant)
 		}
+	case fault.Recreate:
+		r.recreate(f.Of)
 	}
+}
+
+// ask sends a request of another client, whose effect is in the trace.
+func (r *runner) ask(method, path, contentType string, body any) {
+	if _, err := r.cluster.Do(otherActor, "other", method, path, contentType, body); err != nil {
+		r.trace.add("sim", "refused", method+" "+path+": "+err.Error())
+	}
+}
+
+// recreate lets a user delete an object, and create it again when it is gone.
+func (r *runner) recreate(what string) {
+	content := r.history.created(what)
+	if content == nil {
+		return // it is not there any more
+	}
+	u := &unstructured.Unstructured{Object: trial.Essential(content)}
+	u.SetAPIVersion(fmt.Sprint(content["apiVersion"]))
+	u.SetKind(fmt.Sprint(content["kind"]))
+	delete(u.Object, "status")
+	resource, _, err := r.cluster.ResourceFor(u.GroupVersionKind())
+	if err != nil {
+		r.trace.add("sim", "refused", err.Error())
+		return
+	}
+	path := trial.PathOf(resource, u.GetNamespace(), u.GetName())
+	if _, err := r.cluster.Do(trial.UserActor, "kubectl", http.MethodDelete, path, "", nil); err != nil {
+		r.trace.add("sim", "refused", err.Error())
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.returning = append(r.returning, u)
+}
+
+// createdAgain creates what a user wants to create again and what is gone by now. It reports whether all is
+// there again.
+func (r *runner) createdAgain() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.returning = slices.DeleteFunc(r.returning, func(u *unstructured.Unstructured) bool {
+		resource, _, err := r.cluster.ResourceFor(u.GroupVersionKind())
+		if err != nil {
+			return true // its kind is gone
+		}
+		_, err = r.cluster.Do(trial.UserActor, "kubectl", http.MethodPost, trial.PathOf(resource, u.GetNamespace(), ""), "application/json", u.Object)
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			r.trace.add("sim", "refused", "creating it again: "+err.Error())
+		}
+		return !apierrors.IsAlreadyExists(err)
+	})
+	return len(r.returning) == 0
 }
 
 // namesObject reports whether a write creates an object whose name the operator has chosen, if the

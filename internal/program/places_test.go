@@ -13,12 +13,16 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
 
+func update(*apiserver.Request) *fault.Write {
+	return &fault.Write{Verb: "update", Exists: true, Conditional: true}
+}
+
 // What an operator that polls reads while nothing changes comes after everything else, and a read
 // after a change does not.
 func TestRepeatedReadsComeLast(t *testing.T) {
 	changes := 0
 	b := newBoundary(fault.Plan{}, newTrace())
-	b.awake, b.state, b.exists = func() {}, func() int { return changes }, func(*apiserver.Request) bool { return true }
+	b.awake, b.state, b.describe = func() {}, func() int { return changes }, update
 	ask := func(method, path string) {
 		t.Helper()
 		r, err := apiserver.NewRequest(method, path, "application/json", nil)
@@ -58,7 +62,7 @@ func TestRepeatedReadsComeLast(t *testing.T) {
 // A short budget meets each kind of fault, and each kind of request.
 func TestEachKindOfFaultComesEarly(t *testing.T) {
 	b := newBoundary(fault.Plan{}, newTrace())
-	b.awake, b.state, b.exists = func() {}, func() int { return 0 }, func(*apiserver.Request) bool { return true }
+	b.awake, b.state, b.describe = func() {}, func() int { return 0 }, update
 	for _, kind := range []string{"configmaps", "secrets", "services", "pods"} {
 		r, err := apiserver.NewRequest("PUT", "/api/v1/namespaces/default/"+kind+"/a", "application/json", []byte(`{"metadata":{"name":"a"}}`))
 		if err != nil {

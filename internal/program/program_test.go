@@ -67,6 +67,8 @@ func TestBugs(t *testing.T) {
 		{restart, "resync and restart at checkpoint 1", oracle.SilentWhenIdle, "changed something 1 times"},
 		{panics, "refuse write 2: 409", oracle.NoPanic, "panic: a conflict"},
 		{takes, "occupy the name before write 1", oracle.ForeignUntouched, "update of secrets default/shop, which another client has created"},
+		{once, "recreate configmaps default/shop after write 2", oracle.SameEnd, "configmaps default/shop metadata.annotations: got nothing"},
+		{loses, "delete the object before write 2", oracle.SameEnd, "secrets default/shop is missing"},
 		{doubles, "delay the watch of secrets by 1 from event 1", oracle.SameEnd, "secrets default/made-*2"},
 		{deaf, "close the watch of configmaps after event 1", oracle.SameEnd, "configmaps default/second metadata.annotations"},
 		{deaf, "expire the watch of configmaps after event 1", oracle.SameEnd, "configmaps default/second metadata.annotations"},
@@ -101,6 +103,7 @@ func TestBugs(t *testing.T) {
 func TestNoAlarm(t *testing.T) {
 	t.Parallel()
 	plans := []string{
+		"recreate configmaps default/shop after write 1", "recreate configmaps default/shop after write 2", "delete the object before write 2",
 		"crash before write 2", "occupy the name before write 1", "delay the watch of secrets by 1 from event 1",
 		"close the watch of configmaps after event 1", "expire the watch of configmaps after event 1",
 	}
@@ -110,7 +113,11 @@ func TestNoAlarm(t *testing.T) {
 	for _, text := range plans {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
-			options := optionsFor(t, "")
+			bug := ""
+			if strings.HasPrefix(text, "delete the object") {
+				bug = labels
+			}
+			options := optionsFor(t, bug)
 			if text != "" {
 				given, err := fault.ParsePlan(text)
 				if err != nil {

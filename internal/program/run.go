@@ -11,7 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
@@ -40,6 +43,9 @@ type runner struct {
 	killed   chan struct{}
 	restarts int
 
+	mu        sync.Mutex                   // guards returning
+	returning []*unstructured.Unstructured // what a user creates again when it is gone
+
 	checkpoints []state
 	violations  []oracle.Violation
 }
@@ -51,7 +57,7 @@ func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (
 	r := &runner{Options: o, plan: p, trace: t, history: newHistory(t), killed: make(chan struct{}, 1), stopping: func() {}}
 	r.boundary = newBoundary(p, t)
 	r.boundary.state, r.boundary.changes, r.boundary.awake = r.history.count, r.history.countOf, r.history.wake
-	r.boundary.version, r.boundary.exists, r.boundary.other = r.history.last, r.exists, r.other
+	r.boundary.version, r.boundary.describe, r.boundary.other = r.history.last, r.describe, r.other
 	r.boundary.crash = func() {
 		select {
 		case r.killed <- struct{}{}:
@@ -240,8 +246,9 @@ func (r *runner) settle(ctx context.Context, want state, chance map[string]bool)
 			}
 		case <-ticker.C:
 		}
+		again := r.createdAgain()
 		quiet, _ := r.history.idle()
-		if quiet >= enough && r.boundary.works() && !r.boundary.lagging() && (quiet >= r.Settle || want == nil || len(r.now().differences(want, chance)) == 0) {
+		if again && quiet >= enough && r.boundary.works() && !r.boundary.lagging() && (quiet >= r.Settle || want == nil || len(r.now().differences(want, chance)) == 0) {
 			return true, nil
 		}
 		if time.Since(begun) >= 4*r.Settle {

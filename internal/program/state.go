@@ -33,16 +33,18 @@ type history struct {
 	mu       sync.Mutex      // guards what follows
 	written  map[string]bool // objects that the operator or a user has written
 	states   trial.States
-	progress time.Time      // of the last change to a state that its object was not in before
-	changes  int            // by the operator that changed more than times
-	all      int            // changes, of all clients
-	kinds    map[string]int // the same, by kind
-	version  uint64         // of the last change
-	taken    []string       // what the operator has changed of a stranger
+	progress time.Time                 // of the last change to a state that its object was not in before
+	changes  int                       // by the operator that changed more than times
+	all      int                       // changes, of all clients
+	kinds    map[string]int            // the same, by kind
+	version  uint64                    // of the last change
+	taken    []string                  // what the operator has changed of a stranger
+	users    map[string]map[string]any // objects that users have created and not deleted, as they were then
+	children map[string]bool           // objects that the operator has created
 }
 
 func newHistory(t *trace) *history {
-	return &history{trace: t, written: map[string]bool{}, progress: time.Now(), kinds: map[string]int{}}
+	return &history{trace: t, written: map[string]bool{}, progress: time.Now(), kinds: map[string]int{}, users: map[string]map[string]any{}, children: map[string]bool{}}
 }
 
 func thing(resource, namespace, name string) string {
@@ -55,7 +57,7 @@ func (h *history) changed(c apiserver.Change) {
 	if trial.IsHousekeeping(resource) {
 		return
 	}
-	what := thing(resource.String(), c.Namespace, c.Name)
+	what, named := thing(resource.String(), c.Namespace, c.Name), resource.String()+" "+c.Namespace+"/"+c.Name
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.version = c.ResourceVersion
@@ -70,6 +72,19 @@ func (h *history) changed(c apiserver.Change) {
 	h.kinds[resource.String()]++
 	if operator && isForeign(c.Old) {
 		h.taken = append(h.taken, fmt.Sprintf("%s of %s, which another client has created and nothing says is the operator's", c.Verb, what))
+	}
+	switch c.Type {
+	case "ADDED":
+		h.children[what] = operator
+		if c.Actor == trial.UserActor {
+			h.users[named] = c.New
+		}
+	case "DELETED":
+		delete(h.users, named)
+	default:
+		if (&unstructured.Unstructured{Object: c.New}).GetDeletionTimestamp() != nil {
+			delete(h.users, named)
+		}
 	}
 	changed, isNew := h.states.Enter(c)
 	if operator && changed {
@@ -106,6 +121,27 @@ func (h *history) last() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.version
+}
+
+// ofUsers returns the objects that users have created and that are not being deleted, as plans name them.
+func (h *history) ofUsers() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Sorted(maps.Keys(h.users))
+}
+
+// created returns an object as its user has created it; nil if there is none of the name.
+func (h *history) created(what string) map[string]any {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.users[what]
+}
+
+// isChild reports whether the operator has created an object.
+func (h *history) isChild(what string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.children[what]
 }
 
 // takenOver returns what the operator has changed of a stranger.
