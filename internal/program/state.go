@@ -221,16 +221,29 @@ func sortGenerated(objects []apiserver.Object) {
 // touched is the annotation that another client adds.
 const touched = "example.com/touched"
 
-// untouched returns an object without what another client has added, which an operator may keep or
-// not.
-func untouched(content map[string]any) map[string]any {
-	metadata, _ := content["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	delete(annotations, touched)
-	if len(annotations) == 0 {
-		delete(metadata, "annotations")
+// untouched returns a value without what another client has added, which an operator may keep or not,
+// and may pass on to its children and their templates.
+func untouched(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, child := range v {
+			v[name] = untouched(child)
+			if name != "annotations" {
+				continue
+			}
+			if annotations, ok := child.(map[string]any); ok && annotations[touched] != nil {
+				delete(annotations, touched)
+				if len(annotations) == 0 {
+					delete(v, name)
+				}
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = untouched(v[i])
+		}
 	}
-	return content
+	return value
 }
 
 // renamed returns a value with other texts.

@@ -73,7 +73,13 @@ func TestDifferencesOfRuns(t *testing.T) {
 	}
 	touchedBy := mapOf("a", "", "1", nil)
 	touchedBy.Content["metadata"].(map[string]any)["annotations"] = map[string]any{touched: "true"} //nolint:errcheck // made above
-	if found := stateOf(touchedBy).differences(stateOf(mapOf("a", "", "2", nil)), nil); len(found) > 0 {
+	template := func(metadata map[string]any) any {
+		return map[string]any{"templates": []any{map[string]any{"metadata": metadata}}}
+	}
+	touchedBy.Content["spec"] = template(map[string]any{"name": "t", "annotations": map[string]any{touched: "true"}}) // as the operator passes it on
+	plain := mapOf("a", "", "2", nil)
+	plain.Content["spec"] = template(map[string]any{"name": "t"})
+	if found := stateOf(touchedBy).differences(stateOf(plain), nil); len(found) > 0 {
 		t.Errorf("got %v after a touch, want none", found)
 	}
 }
