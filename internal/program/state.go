@@ -22,9 +22,12 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
-// A state has the objects that an operator or a user has written, by what they are called in every
-// run.
+// A state has the objects of a cluster, by what they are called in every run. Those that neither the
+// operator nor a user has written have the mark unwritten.
 type state map[string]map[string]any
+
+// unwritten marks an object that only others have written. What is so in both runs is not compared.
+const unwritten = "(unwritten)"
 
 // A history is what has changed in a cluster.
 type history struct {
@@ -176,10 +179,11 @@ func (h *history) of(objects []apiserver.Object) state {
 			called += fmt.Sprint(generated[called])
 		}
 		names[string(u.GetUID())] = "the UID of " + called
-		if h.written[thing(o.Resource.GroupResource().String(), o.Namespace, o.Name)] && !trial.IsHousekeeping(o.Resource.GroupResource()) {
-			kept = append(kept, o)
-			s[called] = nil
+		if trial.IsHousekeeping(o.Resource.GroupResource()) {
+			continue
 		}
+		s[called] = nil
+		kept = append(kept, o)
 	}
 	var pairs []string
 	for _, from := range slices.SortedFunc(maps.Keys(names), func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }) {
@@ -191,9 +195,33 @@ func (h *history) of(objects []apiserver.Object) state {
 	for _, o := range kept {
 		u := &unstructured.Unstructured{Object: o.Content}
 		called := strings.TrimPrefix(replacer.Replace(string(u.GetUID())), "the UID of ")
-		s[called], _ = renamed(untouched(trial.Timeless(o.Content)), replacer).(map[string]any)
+		content := trial.Timeless(o.Content)
+		if o.Resource.Resource == "services" && o.Resource.Group == "" {
+			unallocated(content)
+		}
+		s[called], _ = renamed(untouched(content), replacer).(map[string]any)
+		if !h.written[thing(o.Resource.GroupResource().String(), o.Namespace, o.Name)] {
+			s[called][unwritten] = true
+		}
 	}
 	return s
+}
+
+// unallocated removes what the API server has allocated for a Service: which address and port it is
+// depends on those that were free.
+func unallocated(content map[string]any) {
+	spec, _ := content["spec"].(map[string]any)
+	if spec["clusterIP"] != "None" {
+		delete(spec, "clusterIP")
+		delete(spec, "clusterIPs")
+	}
+	delete(spec, "healthCheckNodePort")
+	ports, _ := spec["ports"].([]any)
+	for _, port := range ports {
+		if p, ok := port.(map[string]any); ok {
+			delete(p, "nodePort")
+		}
+	}
 }
 
 // sortGenerated orders objects so that those with generated names have the same order in each run,
@@ -276,19 +304,24 @@ func (s state) differences(want state, chance map[string]bool) []oracle.Differen
 		}
 	}
 	for what, content := range want {
+		if content[unwritten] != nil {
+			continue
+		}
 		got, ok := s[what]
 		if !ok {
 			add(oracle.Difference{Thing: what, Want: "there"})
 			continue
 		}
+		got = maps.Clone(got)
+		delete(got, unwritten)
 		secret := strings.HasPrefix(what, "secrets ")
 		for _, f := range difference.Of(content, got, difference.Options{Keyed: true}) {
 			hidden := secret && (strings.HasPrefix(f.Path, "data") || strings.HasPrefix(f.Path, "stringData"))
 			add(oracle.Difference{Thing: what, Path: f.Path, Want: shown(f.From, hidden), Got: shown(f.To, hidden)})
 		}
 	}
-	for what := range s {
-		if _, ok := want[what]; !ok {
+	for what, content := range s {
+		if _, ok := want[what]; !ok && content[unwritten] == nil {
 			add(oracle.Difference{Thing: what, Got: "there"})
 		}
 	}

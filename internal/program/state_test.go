@@ -100,3 +100,47 @@ func TestSecretsAreHidden(t *testing.T) {
 		}
 	}
 }
+
+// An object of another controller that the operator has written in one of the runs only.
+func TestWrittenInOneRun(t *testing.T) {
+	t.Parallel()
+	played := func(writer string, label string) state {
+		h := newHistory(newTrace())
+		o := mapOf("played", "", "5", map[string]any{"data": map[string]any{"label": label}})
+		c := apiserver.Change{Type: "ADDED", Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, New: o.Content, Actor: "node-player"}
+		h.changed(c)
+		if writer != "" {
+			c.Type, c.Old, c.Actor = "MODIFIED", o.Content, writer
+			h.changed(c)
+		}
+		return h.of([]apiserver.Object{o})
+	}
+	if found := played("operator", "new").differences(played("", "old"), nil); len(found) > 0 {
+		t.Errorf("the operator has changed what it does not change without faults, as by deleting it, and it came again: got %v", found)
+	}
+	if found := played("", "old").differences(played("operator", "new"), nil); len(found) != 1 || found[0].Path != "data.label" {
+		t.Errorf("the operator has not written it: got %v, want a difference in data.label", found)
+	}
+	if found := played("", "new").differences(played("operator", "new"), nil); len(found) > 0 {
+		t.Errorf("it is as if the operator had written it: got %v", found)
+	}
+}
+
+// Addresses and ports of Services are those that were free.
+func TestAllocatedByTheServer(t *testing.T) {
+	t.Parallel()
+	service := func(address string, port int64) state {
+		return stateOf(apiserver.Object{
+			Resource: schema.GroupVersionResource{Version: "v1", Resource: "services"}, Namespace: "default", Name: "s",
+			Content: map[string]any{"metadata": map[string]any{"name": "s", "namespace": "default", "uid": "1"}, "spec": map[string]any{
+				"clusterIP": address, "clusterIPs": []any{address}, "ports": []any{map[string]any{"port": int64(80), "nodePort": port}},
+			}},
+		})
+	}
+	if found := service("10.0.0.3", 30001).differences(service("10.0.0.4", 30002), nil); len(found) > 0 {
+		t.Errorf("got %v, want none", found)
+	}
+	if found := service("None", 0).differences(service("10.0.0.4", 0), nil); len(found) == 0 {
+		t.Error("a Service that becomes headless is as before")
+	}
+}
