@@ -111,12 +111,8 @@ func (f *simProgram) options(cmd *cobra.Command, o simOptions) (*program.Options
 	} else if err := run.CanIsolate(); err != nil {
 		return nil, fmt.Errorf("the operator can't be kept from reaching what is outside the cluster: %w; --outside lets it", err)
 	}
-	if o.plan != "" {
-		parsed, err := fault.ParsePlan(o.plan)
-		if err != nil {
-			return nil, usageError(err)
-		}
-		options.Plan = &parsed
+	if err := f.pick(options, o); err != nil {
+		return nil, usageError(err)
 	}
 	if len(f.files) == 0 {
 		return nil, usageError(errors.New("--program needs -f with the definitions and the samples, such as -f config/crd/bases -f config/samples"))
@@ -137,14 +133,6 @@ func (f *simProgram) options(cmd *cobra.Command, o simOptions) (*program.Options
 		}
 		options.Definitions = append(options.Definitions, d)
 	}
-	if options.Transitions, err = f.picked(o); err != nil {
-		return nil, usageError(err)
-	}
-	if f.byDesign != "" {
-		if options.ByDesign, err = regexp.Compile(f.byDesign); err != nil {
-			return nil, usageError(fmt.Errorf("--by-design: %w", err))
-		}
-	}
 	if f.script != "" {
 		options.Script, err = program.ReadScript(f.script, f.namespace)
 		return options, err
@@ -157,19 +145,32 @@ func (f *simProgram) options(cmd *cobra.Command, o simOptions) (*program.Options
 	return options, nil
 }
 
-// picked returns the expression that picks transitions; nil if faults are to be run.
-func (f *simProgram) picked(o simOptions) (*regexp.Regexp, error) {
-	if f.transitions == "" {
-		return nil, nil
+// pick sets what is to be run, and what of it is by design.
+func (f *simProgram) pick(options *program.Options, o simOptions) error {
+	if o.plan != "" {
+		parsed, err := fault.ParsePlan(o.plan)
+		if err != nil {
+			return err
+		}
+		options.Plan = &parsed
 	}
-	if f.script != "" || o.plan != "" {
-		return nil, errors.New("--transitions changes the samples: it can't be used with --script and --plan")
+	if f.transitions != "" && (f.script != "" || o.plan != "") {
+		return errors.New("--transitions changes the samples: it can't be used with --script and --plan")
 	}
-	expression, err := regexp.Compile(f.transitions)
-	if err != nil {
-		return nil, fmt.Errorf("--transitions: %w", err)
+	for _, flag := range []struct {
+		name, text string
+		to         **regexp.Regexp
+	}{{"--transitions", f.transitions, &options.Transitions}, {"--by-design", f.byDesign, &options.ByDesign}} {
+		if flag.text == "" {
+			continue
+		}
+		expression, err := regexp.Compile(flag.text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", flag.name, err)
+		}
+		*flag.to = expression
 	}
-	return expression, nil
+	return nil
 }
 
 // budgetOfProgram returns after which time no more plans are begun, 0 if all are to be run.
