@@ -107,7 +107,7 @@ func For(ctx context.Context, o Options) (_ *Plan, err error) {
 	}
 	result.AtStart = p.phase()
 	if len(o.Change)+len(o.Delete) > 0 {
-		if err := p.change(); err != nil {
+		if err := p.change(trial.Apply); err != nil {
 			return nil, err
 		}
 		if err := p.rest(ctx, ended, "after the change"); err != nil {
@@ -132,7 +132,12 @@ func Compare(ctx context.Context, o Options, next Program) (_ *Plan, err error) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	if err := p.change(); err != nil {
+	sample := func(c *memory.Cluster, obj *unstructured.Unstructured, namespace string) error {
+		return trial.ApplySample(c, obj, namespace, func(err error) {
+			p.Progress(fmt.Sprintf("kubectl apply refuses %s %q: %v; what is unknown is left out", obj.GetKind(), obj.GetName(), err))
+		})
+	}
+	if err := p.change(sample); err != nil {
 		return nil, err
 	}
 	var phases [][]Change
@@ -286,9 +291,9 @@ func (r *recorder) count() int {
 }
 
 // change makes the change of the plan.
-func (p *planner) change() error {
+func (p *planner) change(apply func(*memory.Cluster, *unstructured.Unstructured, string) error) error {
 	for _, m := range p.Change {
-		if err := trial.Apply(p.cluster, m.Object, p.Namespace); err != nil {
+		if err := apply(p.cluster, m.Object, p.Namespace); err != nil {
 			return fmt.Errorf("applying %s %q of %s to the copy: %w", m.Object.GetKind(), m.Object.GetName(), m.Where(), err)
 		}
 	}

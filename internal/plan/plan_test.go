@@ -235,6 +235,26 @@ func TestPlanIsWhatHappens(t *testing.T) {
 	})
 }
 
+// A field that the kind does not have is refused, as "kubectl apply" does it.
+func TestUnknownFieldOfAChange(t *testing.T) {
+	w := newWorld(t)
+	o := w.options()
+	o.Change = change(app("app-1", "v2"))
+	o.Change[0].Object.Object["dta"] = map[string]any{"image": "app:v3"}
+	_, err := plan.For(t.Context(), o)
+	if err == nil || !strings.Contains(err.Error(), `strict decoding error: unknown field "dta"`) || !strings.Contains(err.Error(), "change.yaml") || strings.Contains(err.Error(), "canary") {
+		t.Errorf("got the error %v", err)
+	}
+	var said []string
+	o.Progress = func(text string) { said = append(said, text) }
+	if _, err := plan.Compare(t.Context(), o, o.Operator); err != nil { // of samples, it is left out
+		t.Fatal(err)
+	}
+	if text := strings.Join(said, "\n"); !strings.Contains(text, `unknown field "dta"; what is unknown is left out`) {
+		t.Errorf("it said %q", text)
+	}
+}
+
 func TestWhatIsDeletedWithItsOwner(t *testing.T) {
 	w := newWorld(t)
 	o := w.options()

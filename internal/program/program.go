@@ -53,6 +53,8 @@ type Options struct {
 	// counted as what the operator is declared to do.
 	ByDesign *regexp.Regexp
 
+	warned *sync.Map // samples with unknown fields
+
 	Progress func(string)
 	Found    func(string, oracle.Violation)               // is called for each kind of violation, with what shows it; may be nil
 	Again    func(p fault.Plan, transition string) string // the command that runs a plan, or a transition, again
@@ -77,6 +79,7 @@ type reference struct {
 // were run or the budget is spent.
 func Explore(ctx context.Context, o Options) (*report.Simulation, error) {
 	begun := time.Now()
+	o.warned = &sync.Map{}
 	klog.SetLogger(logr.Discard()) // a real API server has a log of its own for what ours would print
 	if err := o.check(); err != nil {
 		return nil, err

@@ -158,7 +158,12 @@ func targetOf(text, namespace string) (Target, error) {
 // do carries out the step.
 func (s Step) do(r *runner) error {
 	for _, m := range s.Apply {
-		if err := trial.Apply(r.cluster, m.Object, r.Namespace); err != nil {
+		err := trial.ApplySample(r.cluster, m.Object, r.Namespace, func(err error) {
+			if _, known := r.warned.LoadOrStore(m.Where(), true); !known {
+				r.Progress(fmt.Sprintf("kubectl apply refuses %s: %v; what is unknown is left out", m.Where(), err))
+			}
+		})
+		if err != nil {
 			return fmt.Errorf("%s %q of %s: %w", m.Object.GetKind(), m.Object.GetName(), m.Where(), err)
 		}
 	}

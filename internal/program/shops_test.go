@@ -23,6 +23,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/program"
 	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -199,5 +200,29 @@ func TestByDesign(t *testing.T) {
 				t.Errorf("got the declarations %+v, and was warned: %t", s.Off, warned)
 			}
 		})
+	}
+}
+
+// A sample that kubectl refuses is used without what is unknown in it, which is said once.
+func TestSampleWithAnUnknownField(t *testing.T) {
+	t.Parallel()
+	o := shopOptions(t, shops)
+	for _, m := range o.Samples {
+		m.Object.Object["spec"].(map[string]any)["sise"] = int64(3) //nolint:errcheck // it has a spec
+	}
+	o.Script = program.ScriptOf(o.Samples, o.Definitions)
+	o.Plan = &fault.Plan{Faults: []fault.Fault{{Kind: fault.ProveIdle, At: 1}}}
+	var warnings []string
+	o.Progress = func(text string) {
+		if strings.Contains(text, "kubectl apply refuses") {
+			warnings = append(warnings, text)
+		}
+	}
+	s, err := program.Explore(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Findings) > 0 || len(warnings) != 1 || !strings.Contains(warnings[0], `strict decoding error: unknown field "spec.sise"; what is unknown is left out`) {
+		t.Errorf("got the warnings %q, and %+v", warnings, s.Findings)
 	}
 }

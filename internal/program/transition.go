@@ -43,7 +43,7 @@ func (o *Options) changes() (accepted []*change, refused int, err error) {
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
 	for _, m := range o.Samples {
-		if err := trial.Apply(c, m.Object, o.Namespace); err != nil {
+		if err := trial.ApplySample(c, m.Object, o.Namespace, ignored); err != nil {
 			return nil, 0, fmt.Errorf("%s %q of %s: %w", m.Object.GetKind(), m.Object.GetName(), m.Where(), err)
 		}
 	}
@@ -69,6 +69,8 @@ func (o *Options) changes() (accepted []*change, refused int, err error) {
 	}
 }
 
+func ignored(error) {} // the runs say it
+
 // changesOf returns the transitions of a sample that a cluster with all samples accepts.
 func (o *Options) changesOf(c *memory.Cluster, i int, m run.Manifest) (accepted []*change, refused int, err error) {
 	kind := m.Object.GroupVersionKind()
@@ -87,7 +89,7 @@ func (o *Options) changesOf(c *memory.Cluster, i int, m run.Manifest) (accepted 
 			}
 			changed := m
 			changed.Object = &unstructured.Unstructured{Object: t.Of(m.Object.Object)}
-			if trial.Apply(c, changed.Object, o.Namespace) != nil || trial.Apply(c, m.Object, o.Namespace) != nil {
+			if trial.ApplySample(c, changed.Object, o.Namespace, ignored) != nil || trial.ApplySample(c, m.Object, o.Namespace, ignored) != nil {
 				refused++
 				continue
 			}

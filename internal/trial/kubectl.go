@@ -5,11 +5,14 @@ package trial
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,9 +45,33 @@ func PathOf(resource schema.GroupVersionResource, namespace, name string) string
 	return path
 }
 
-// Apply does to an object of a cluster what "kubectl apply" does. namespace is that of an object that
-// has none.
+// Apply does to an object of a cluster what "kubectl apply" does, which refuses fields that the kind
+// does not have. namespace is that of an object that has none.
 func Apply(c *memory.Cluster, obj *unstructured.Unstructured, namespace string) error {
+	err := applyWith(c, obj, namespace, metav1.FieldValidationStrict)
+	if err != nil {
+		if _, fields, unknown := strings.Cut(err.Error(), errUnknown.Error()+": "); unknown {
+			return fmt.Errorf("%w: %s", errUnknown, fields) // without the object, which the answer to a patch quotes
+		}
+	}
+	return err
+}
+
+// errUnknown is what the API server says of fields that a kind does not have.
+var errUnknown = errors.New("strict decoding error")
+
+// ApplySample does the same to an object that may have mistakes: fields that the kind does not have are
+// left out, and unknown is called with what kubectl says of them.
+func ApplySample(c *memory.Cluster, obj *unstructured.Unstructured, namespace string, unknown func(error)) error {
+	err := Apply(c, obj, namespace)
+	if !errors.Is(err, errUnknown) {
+		return err
+	}
+	unknown(err)
+	return applyWith(c, obj, namespace, metav1.FieldValidationWarn)
+}
+
+func applyWith(c *memory.Cluster, obj *unstructured.Unstructured, namespace, validation string) error {
 	resource, namespaced, err := c.ResourceFor(obj.GroupVersionKind())
 	if err != nil {
 		return err
@@ -61,7 +88,7 @@ func Apply(c *memory.Cluster, obj *unstructured.Unstructured, namespace string) 
 		return err
 	}
 	path := PathOf(resource, obj.GetNamespace(), obj.GetName())
-	query := "?fieldManager=" + kubectl
+	query := "?fieldManager=" + kubectl + "&fieldValidation=" + validation
 	current, err := c.Do(UserActor, "kubectl", http.MethodGet, path, "", nil)
 	if apierrors.IsNotFound(err) {
 		_, err = c.Do(UserActor, "kubectl", http.MethodPost, PathOf(resource, obj.GetNamespace(), "")+query, "application/json", modified.Object)
