@@ -24,7 +24,7 @@ func TestAnOperatorInPython(t *testing.T) {
 	}
 	const python = "/usr/bin/python3" // that of the system, which has the packages of the system
 	if err := exec.Command(python, "-c", "import kubernetes").Run(); err != nil {
-		t.Skipf("python3-kubernetes is not installed: %v", err)
+		t.Skipf("python3-kubernetes is not installed: on Debian, apt-get install python3-kubernetes has it: %v", err)
 	}
 	before := change(app("app-0", "v1"))
 	before[0].Object.SetNamespace("default")
