@@ -28,23 +28,25 @@ const module = "github.com/ctrlkit/ctrlkit"
 // The table is docs/architecture.md as a test: change both, and say why.
 var layers = map[string]int{
 	// What every floor may use.
-	"internal/drawing":         0,
-	"internal/drawing/layered": 1,
-	"internal/drawing/manager": 2,
-	"internal/drawing/flow":    1,
-	"internal/dsl/model":       0,
-	"internal/outcome":         0,
-	"outline":                  -1, // data, which the journal has, too
-	"state":                    0,
-	"summary":                  0,
-	"crd":                      0,
-	"internal/definitions":     0,
-	"internal/rings":           0,
-	"internal/recording":       2,
-	"internal/testkind":        0,
-	"sharding":                 0,
-	"internal/house":           0,
-	"internal/suite":           3,
+	"internal/drawing":              0,
+	"internal/drawing/layered":      1,
+	"internal/drawing/manager":      2,
+	"internal/drawing/flow":         1,
+	"internal/dsl/model":            0,
+	"internal/outcome":              0,
+	"outline":                       -1, // data, which the journal has, too
+	"state":                         0,
+	"summary":                       0,
+	"crd":                           0,
+	"internal/definitions":          0,
+	"internal/rings":                0,
+	"internal/recording":            2,
+	"internal/testkind":             0,
+	"sharding":                      0,
+	"internal/house":                0,
+	"internal/suite":                3,
+	"internal/suite/merge":          1,
+	"internal/suite/merge/registry": 0,
 
 	// The tower.
 	"":                        2, // workflows

@@ -12,7 +12,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/suite/merge"
 )
 
 // explorer is the third ring.
@@ -32,11 +32,17 @@ type explorer struct {
 	memory string
 	list   bool
 
-	known    memory
-	code     map[string]string // of each package, a hash of what its tests are made of
-	binaries map[string]string // that were built, by package
-	ran      int
-	failed   []part
+	known  memory
+	code   map[string]string // of each package, a hash of what its tests are made of
+	binary binary
+	ran    int
+	failed []part
+}
+
+// A binary has the tests of many packages; see merge.Binary.
+type binary interface {
+	Has(importPath string) bool
+	Command(ctx context.Context, importPath string, args ...string) (*exec.Cmd, error)
 }
 
 // grace is how much longer than the budget a part may take before it is interrupted.
@@ -54,7 +60,9 @@ func (e *explorer) run(ctx context.Context) error {
 		return nil
 	}
 	begin := time.Now()
-	e.binaries = map[string]string{}
+	if e.binary, err = e.build(ctx); err != nil {
+		return err
+	}
 	left, err := e.runAll(ctx, parts, begin.Add(e.budget))
 	if err != nil {
 		return err
@@ -165,23 +173,25 @@ func (e *explorer) runPart(ctx context.Context, p part, deadline time.Time) (don
 	return true, nil
 }
 
-// execute builds the test binary of a part, once, and runs it. Fuzzing needs the go command, which
-// instruments the code.
+// build builds the tests of all packages with parts, as make test does.
+func (e *explorer) build(ctx context.Context) (*merge.Binary, error) {
+	all, err := merge.List(ctx, everything...)
+	if err != nil {
+		return nil, err
+	}
+	return merged{}.build(ctx, all)
+}
+
+// execute runs a part. Fuzzing needs the go command, which instruments the code.
 func (e *explorer) execute(ctx context.Context, p part) (output []byte, passed bool, elapsed time.Duration, err error) {
-	var command *exec.Cmd
-	if slices.Contains(p.flags, "-fuzz") {
-		command = exec.CommandContext(ctx, "go", append([]string{"test", "-vet=off"}, p.arguments(e.seed)...)...)
-	} else {
-		binary, failure, err := e.build(ctx, p.dir)
-		if err != nil {
+	command := exec.CommandContext(ctx, "go", append([]string{"test"}, p.arguments(e.seed)...)...)
+	command.Dir, command.Env = p.dir, os.Environ()
+	if !slices.Contains(p.flags, "-fuzz") && e.binary.Has(importPath(p.dir)) {
+		if command, err = e.binary.Command(ctx, importPath(p.dir), binaryFlags(p.arguments(e.seed))...); err != nil {
 			return nil, false, 0, err
 		}
-		if failure != nil {
-			return failure, false, 0, nil
-		}
-		command = exec.CommandContext(ctx, binary, binaryFlags(p.arguments(e.seed))...)
 	}
-	command.Dir, command.Env = p.dir, append(os.Environ(), rings.Variable+"=1")
+	command.Env = append(command.Env, rings.Variable+"=1")
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = 10 * time.Second
 	var buffer bytes.Buffer
@@ -209,24 +219,6 @@ func binaryFlags(args []string) []string {
 		}
 	}
 	return args
-}
-
-// build returns the test binary of a package, or why it does not compile.
-func (e *explorer) build(ctx context.Context, dir string) (binary string, failure []byte, err error) {
-	if binary, built := e.binaries[dir]; built {
-		return binary, nil, nil
-	}
-	binary, err = filepath.Abs(filepath.Join("bin", "explore", strings.ReplaceAll(strings.Trim(dir, "./"), "/", "-")+".test"))
-	if err != nil {
-		return "", nil, err
-	}
-	command := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-o", binary, ".")
-	command.Dir = dir
-	if output, err := command.CombinedOutput(); err != nil {
-		return "", append(output, err.Error()...), nil
-	}
-	e.binaries[dir] = binary
-	return binary, nil, nil
 }
 
 // again returns the line that runs a part again.

@@ -20,7 +20,8 @@ import (
 
 // A goTest is one call of go test.
 type goTest struct {
-	dir  string   // of the module
+	dir  string // of the module
+	race bool
 	env  []string // beside the environment of this process
 	args []string
 }
@@ -49,7 +50,7 @@ type event struct {
 // they took: on a busy machine, only the processor time says whether they have become slower. That of
 // the shared control plane is not in it.
 func (g goTest) run(ctx context.Context, out io.Writer) ([]result, error) {
-	command := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, g.args...)...)
+	command := exec.CommandContext(ctx, "go", append([]string{"test", "-json", fmt.Sprintf("-race=%t", g.race)}, g.args...)...)
 	command.Dir, command.Env = g.dir, append(os.Environ(), g.env...)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = time.Minute
@@ -80,7 +81,6 @@ func (g goTest) run(ctx context.Context, out io.Writer) ([]result, error) {
 
 // read reads the events of go test until they end.
 func (g goTest) read(events io.Reader, out io.Writer) ([]result, error) {
-	race := slices.Contains(g.args, "-race")
 	var results []result
 	output := map[string][]string{} // by package, and by package and test
 	lines := bufio.NewReader(events)
@@ -105,7 +105,7 @@ func (g goTest) read(events io.Reader, out io.Writer) ([]result, error) {
 		case e.Test != "" && (e.Action == "pass" || e.Action == "skip"):
 			delete(output, name+" "+e.Test)
 		case e.Test == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip"):
-			r := result{Package: name, Race: race, Passed: e.Action != "fail", Skipped: e.Action == "skip", Elapsed: time.Duration(e.Elapsed * float64(time.Second))}
+			r := result{Package: name, Race: g.race, Passed: e.Action != "fail", Skipped: e.Action == "skip", Elapsed: time.Duration(e.Elapsed * float64(time.Second))}
 			if !r.Passed {
 				g.fail(out, e, output)
 			}

@@ -19,12 +19,20 @@ import (
 // everything are the packages of the workspace.
 var everything = []string{"./...", "./examples/...", "./bench/...", "./internal/pictures/..."}
 
-// raced are the packages whose subject is what goroutines do at the same time. Their tests of the
-// first ring run with the race detector.
+// raced are the packages whose subject is what goroutines do at the same time. Their tests run with the
+// race detector in the first ring.
 var raced = []string{
-	".", "./apply", "./condition", "./external", "./handlers", "./internal/cause", "./internal/track",
-	"./journal", "./journal/metrics", "./lifecycle", "./reference", "./sim/apiserver", "./state", "./step",
+	".", "./condition", "./handlers", "./internal/cause", "./internal/track", "./journal", "./journal/metrics",
+	"./sim/apiserver", "./state",
 }
+
+// racedLater are those whose tests are simulations, in which one goroutine runs at a time. The race detector
+// makes them five times slower, and runs in the second ring.
+var racedLater = []string{"./apply", "./external", "./lifecycle", "./reference", "./step"}
+
+// alone are the packages whose tests have a binary of their own, because they use what takes long to begin:
+// the SQL server compiles WebAssembly for 0.7 seconds before main.
+var alone = []string{"./examples/05_user"}
 
 // longest are the packages whose tests take longest. They begin first, so that in the end nothing
 // waits for one of them alone.

@@ -29,18 +29,18 @@ type stage func() ([]result, error)
 // unit is the first ring: the packages of raced with the race detector, the others that have such
 // tests without.
 func unit(ctx context.Context, out io.Writer) []stage {
-	return []stage{raceStage(ctx, out), func() ([]result, error) {
+	return []stage{raceStage(ctx, out, raced), func() ([]result, error) {
 		others, err := packages(ctx, func(t tests) bool { return t.first && !slices.Contains(raced, t.dir) })
 		if err != nil {
 			return nil, err
 		}
-		return goTest{args: append([]string{"-short"}, others...)}.run(ctx, out)
+		return merged{packages: others, short: true, atOnce: runtime.GOMAXPROCS(0)}.run(ctx, out)
 	}}
 }
 
-func raceStage(ctx context.Context, out io.Writer) stage {
+func raceStage(ctx context.Context, out io.Writer, dirs []string) stage {
 	return func() ([]result, error) {
-		return goTest{args: append([]string{"-short", "-race"}, raced...)}.run(ctx, out)
+		return merged{packages: dirs, short: true, race: true, atOnce: runtime.GOMAXPROCS(0)}.run(ctx, out)
 	}
 }
 
@@ -63,9 +63,9 @@ func packages(ctx context.Context, wanted func(tests) bool) ([]string, error) {
 // other tests, runs once.
 func test(ctx context.Context, out io.Writer) []stage {
 	return []stage{
-		raceStage(ctx, out),
+		raceStage(ctx, out, slices.Concat(racedLater, raced)),
 		func() ([]result, error) {
-			all, err := packages(ctx, func(t tests) bool { return t.later || !slices.Contains(raced, t.dir) })
+			all, err := packages(ctx, laterOrUnraced)
 			if err != nil {
 				return nil, err
 			}
@@ -75,6 +75,10 @@ func test(ctx context.Context, out io.Writer) []stage {
 			return goTest{dir: programs, env: []string{"GOWORK=off"}, args: []string{"./internal/..."}}.run(ctx, out)
 		},
 	}
+}
+
+func laterOrUnraced(t tests) bool {
+	return t.later || !slices.Contains(raced, t.dir) && !slices.Contains(racedLater, t.dir)
 }
 
 // withControlPlane runs tests with one control plane for those that can share it. It has the
@@ -95,8 +99,8 @@ func withControlPlane(ctx context.Context, out io.Writer, packages []string) (re
 	if err != nil {
 		return nil, err
 	}
-	atOnce := fmt.Sprintf("-p=%d", runtime.GOMAXPROCS(0)+1) // many tests wait for a control plane
-	return goTest{env: []string{controlplanetest.Variable + "=" + dir}, args: append([]string{"-timeout=20m", atOnce}, packages...)}.run(ctx, out)
+	atOnce := runtime.GOMAXPROCS(0) + 1 // many tests wait for a control plane
+	return merged{packages: packages, env: []string{controlplanetest.Variable + "=" + dir}, atOnce: atOnce}.run(ctx, out)
 }
 
 // slowest is how many packages the summary names.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -214,15 +215,24 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// A scriptBinary has the tests of every package.
+type scriptBinary string
+
+func (scriptBinary) Has(string) bool { return true }
+
+func (b scriptBinary) Command(ctx context.Context, _ string, args ...string) (*exec.Cmd, error) {
+	return exec.CommandContext(ctx, string(b), args...), nil
+}
+
 func TestExplorerRunsAndRemembers(t *testing.T) {
 	var out bytes.Buffer
-	e := explorer{out: &out, seed: "s", memory: filepath.Join(t.TempDir(), "m.json"), known: memory{}, code: map[string]string{}, binaries: map[string]string{}}
+	e := explorer{out: &out, seed: "s", memory: filepath.Join(t.TempDir(), "m.json"), known: memory{}, code: map[string]string{}}
 	script := filepath.Join(t.TempDir(), "x.test")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"$EXPLORE $*\"\ncase $2 in *Bad*) exit 1;; esac\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	e.binaries[dir] = script
+	e.binary = scriptBinary(script)
 	parts := []part{{dir: dir, run: "^TestBad$", i: 1, n: 1, flags: []string{"-pairs", "3"}}, {dir: dir, run: "^TestGood$", i: 1, n: 1}}
 	left, err := e.runAll(context.Background(), parts, time.Now().Add(time.Hour))
 	if err != nil || len(left) > 0 {
