@@ -90,7 +90,7 @@ func TestPlanOfAnotherStep(t *testing.T) {
 // Random sets of a few ConfigMaps, some of which are refused, immutable, edited by others, or too many
 // to prune: what the plan says is what the reconcile then does.
 func TestPlanIsWhatHappens(t *testing.T) {
-	for seed := range uint64(max(*sequences, 20)) {
+	for seed := range uint64(max(*sequences, 8)) {
 		plansHappen(newCluster(t), seed)
 	}
 }

@@ -59,7 +59,7 @@ func TestImport(t *testing.T) {
 }
 
 func imports(t *testing.T, d *siloDesk, marks bool) {
-	for i := range 50 {
+	for i := range 10 {
 		id := fmt.Sprintf("S%d", i)
 		d.store.all[id] = &stored{id: id, size: []string{"small", "huge"}[i%2]}
 	}
@@ -74,7 +74,7 @@ func imports(t *testing.T, d *siloDesk, marks bool) {
 	system := catalog{storeClient: storeClient{d.store}, gone: "S7"}
 	objects := func(ctx context.Context) ([]*Silo, error) { return []*Silo{d.get()}, nil }
 	all, err := external.Import(t.Context(), system, objects, nil)
-	if err != nil || len(all) != 49 {
+	if err != nil || len(all) != 9 {
 		t.Fatalf("%d objects, error %v", len(all), err)
 	}
 	d.store.take()

@@ -95,7 +95,13 @@ func (e *explorer) plan() ([]part, error) {
 	if e.known, err = readMemory(e.memory); err != nil {
 		return nil, err
 	}
-	if e.code, err = hashes(parts); err != nil {
+	var dirs []string
+	for _, p := range parts {
+		if !slices.Contains(dirs, p.dir) {
+			dirs = append(dirs, p.dir)
+		}
+	}
+	if e.code, err = hashes(dirs); err != nil {
 		return nil, err
 	}
 	known, seed := e.known, e.seed

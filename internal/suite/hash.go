@@ -12,35 +12,29 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
 
-// hashes returns, for the directory of each part, a hash of what its tests are made of: the files of
-// the packages of this repository that they import, their testdata, and the versions of all others.
-func hashes(parts []part) (map[string]string, error) {
-	dirs := map[string]bool{}
-	for _, p := range parts {
-		dirs[p.dir] = true
-	}
+// hashes returns, for each directory, a hash of what its tests are made of: the files of the packages
+// of this repository that they import, what these embed, their testdata, and the versions of all others.
+func hashes(dirs []string) (map[string]string, error) {
 	if len(dirs) == 0 {
 		return nil, errors.New("nothing to explore")
 	}
-	args := []string{"list", "-deps", "-test", "-json=Dir,ForTest,ImportPath,Deps"}
-	for dir := range dirs {
-		args = append(args, dir)
-	}
-	slices.Sort(args[4:])
-	packages, err := list(args)
+	args := []string{"list", "-deps", "-test", "-json=Dir,ForTest,ImportPath,Deps,EmbedFiles,TestEmbedFiles,XTestEmbedFiles"}
+	packages, err := list(append(args, dirs...))
 	if err != nil {
 		return nil, err
 	}
 	files := map[string][]byte{} // by directory
 	result := map[string]string{}
-	for dir := range dirs {
+	for _, dir := range dirs {
 		absolute, err := filepath.Abs(dir)
 		if err != nil {
 			return nil, err
@@ -58,6 +52,8 @@ type listed struct {
 	ForTest    string
 	ImportPath string
 	Deps       []string
+
+	EmbedFiles, TestEmbedFiles, XTestEmbedFiles []string
 }
 
 func list(args []string) (map[string]listed, error) {
@@ -82,30 +78,38 @@ func list(args []string) (map[string]listed, error) {
 	}
 }
 
+// versions are the files that choose the versions of what is not of this repository.
+var versions = []string{"go.sum", "go.work.sum", "bench/go.sum", "examples/go.sum", "internal/pictures/go.sum"}
+
 // hash returns the hash of the tests in a directory.
 func hash(dir string, packages map[string]listed, files map[string][]byte) (string, error) {
 	root, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
-	used := map[string]bool{dir: true}
+	used, embedded := map[string]bool{dir: true}, map[string]bool{}
 	for _, p := range packages {
 		if p.Dir != dir || !strings.HasSuffix(p.ImportPath, ".test") {
 			continue
 		}
 		for _, name := range p.Deps {
-			if d := packages[name].Dir; strings.HasPrefix(d, root+string(filepath.Separator)) {
-				used[d] = true
+			of := packages[name]
+			if of.Dir != root && !strings.HasPrefix(of.Dir, root+string(filepath.Separator)) {
+				continue
+			}
+			used[of.Dir] = true
+			for _, file := range slices.Concat(of.EmbedFiles, of.TestEmbedFiles, of.XTestEmbedFiles) {
+				embedded[filepath.Join(of.Dir, file)] = true
 			}
 		}
 	}
-	sorted := make([]string, 0, len(used))
-	for d := range used {
-		sorted = append(sorted, d)
-	}
-	slices.Sort(sorted)
+	sorted := slices.Sorted(maps.Keys(used))
 	sum := sha256.New()
-	for _, d := range append(sorted, filepath.Join(root, "go.sum")) {
+	fmt.Fprintln(sum, runtime.Version())
+	for _, name := range versions {
+		sorted = append(sorted, filepath.Join(root, name))
+	}
+	for _, d := range slices.Concat(sorted, slices.Sorted(maps.Keys(embedded))) {
 		if files[d] == nil {
 			if files[d], err = hashFiles(d); err != nil {
 				return "", err

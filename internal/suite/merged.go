@@ -37,16 +37,58 @@ const timeLimit = 20 * time.Minute
 
 func (m merged) run(ctx context.Context, out io.Writer) ([]result, error) {
 	begin := time.Now()
-	all, err := merge.List(ctx, everything...)
+	results, known, err := m.known(out)
 	if err != nil {
 		return nil, err
+	}
+	if len(results) == len(m.packages) {
+		return results, nil
+	}
+	m.packages = slices.DeleteFunc(m.packages, func(dir string) bool {
+		return slices.ContainsFunc(results, func(r result) bool { return r.Package == importPath(dir) })
+	})
+	all, err := merge.List(ctx, everything...)
+	if err != nil {
+		return results, err
 	}
 	binary, err := m.build(ctx, all)
 	if err != nil {
-		return nil, err
+		return results, err
 	}
 	fmt.Fprintf(out, "built the tests in %s, with %s of processor time\n", time.Since(begin).Round(time.Second), binary.Spent.Round(time.Second))
-	return m.runAll(ctx, out, binary)
+	more, err := m.runAll(ctx, out, binary, known)
+	return append(results, more...), errors.Join(err, known.write())
+}
+
+// memoryOfPassed is the file that remembers which tests have passed.
+const memoryOfPassed = "bin/passed.json"
+
+// known returns what became of the packages whose tests have passed and have not changed since.
+func (m merged) known(out io.Writer) ([]result, *passed, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return nil, nil, err
+	}
+	known, err := readPassed(memoryOfPassed, root)
+	if err != nil {
+		return nil, nil, err
+	}
+	if known.code, err = hashes(m.packages); err != nil || strings.Contains(os.Getenv("GOFLAGS"), "-count=") {
+		return nil, known, err
+	}
+	var results []result
+	for _, dir := range m.packages {
+		if known.unchanged(m.key(dir), dir) {
+			results = append(results, result{Package: importPath(dir), Race: m.race, Passed: true})
+		}
+	}
+	fmt.Fprintf(out, "unchanged since they passed: %d of %d packages\n", len(results), len(m.packages))
+	return results, known, nil
+}
+
+// key names the tests of a package in the memory.
+func (m merged) key(dir string) string {
+	return fmt.Sprintf("%s race=%t short=%t", dir, m.race, m.short)
 }
 
 // build builds the binary. It has the tests of all packages, whichever are to run, so that the rings share
@@ -68,7 +110,7 @@ func (m merged) build(ctx context.Context, all []*merge.Package) (*merge.Binary,
 }
 
 // runAll runs the packages, some at once, and prints what becomes of each.
-func (m merged) runAll(ctx context.Context, out io.Writer, binary *merge.Binary) ([]result, error) {
+func (m merged) runAll(ctx context.Context, out io.Writer, binary *merge.Binary, known *passed) ([]result, error) {
 	tool, err := exec.CommandContext(ctx, "go", "tool", "-n", "test2json").Output()
 	if err != nil {
 		return nil, fmt.Errorf("go tool test2json: %w", err)
@@ -83,7 +125,7 @@ func (m merged) runAll(ctx context.Context, out io.Writer, binary *merge.Binary)
 		for range m.atOnce {
 			workers.Go(func() {
 				for dir := range todo {
-					took, err := m.runPackage(ctx, strings.TrimSpace(string(tool)), &partOfLines{of: lines}, binary, dir)
+					took, err := m.runPackage(ctx, strings.TrimSpace(string(tool)), &partOfLines{of: lines}, binary, dir, known)
 					if err != nil {
 						write.CloseWithError(err)
 					}
@@ -112,14 +154,20 @@ func (m merged) order(binary *merge.Binary) []string {
 
 // runPackage runs the tests of a package, and writes the events of go test -json. It returns the processor
 // time that they took.
-func (m merged) runPackage(ctx context.Context, tool string, events io.Writer, binary *merge.Binary, dir string) (spent time.Duration, err error) {
+func (m merged) runPackage(ctx context.Context, tool string, events io.Writer, binary *merge.Binary, dir string, known *passed) (spent time.Duration, err error) {
 	limit, short := "timeout="+timeLimit.String(), fmt.Sprintf("short=%t", m.short)
 	if !binary.Has(importPath(dir)) {
 		test := exec.CommandContext(ctx, "go", "test", "-json", fmt.Sprintf("-race=%t", m.race), "-"+limit, "-"+short, dir)
 		test.Env, test.Stdout, test.Stderr = append(os.Environ(), m.env...), events, os.Stderr
 		return start(test)
 	}
-	test, err := binary.Command(ctx, importPath(dir), "-test.v=test2json", "-test.paniconexit0", "-test."+limit, "-test."+short)
+	log, err := os.CreateTemp("", "testlog")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.Remove(log.Name())) }()
+	log.Close()
+	test, err := binary.Command(ctx, importPath(dir), "-test.v=test2json", "-test.paniconexit0", "-test.testlogfile="+log.Name(), "-test."+limit, "-test."+short)
 	if err != nil {
 		return 0, err
 	}
@@ -137,7 +185,10 @@ func (m merged) runPackage(ctx context.Context, tool string, events io.Writer, b
 	}
 	begin := time.Now()
 	verdict := "ok  "
-	if spent, err = start(test); err == nil && !test.ProcessState.Success() { // as go test ends what it prints
+	switch spent, err = start(test); {
+	case err == nil && test.ProcessState.Success():
+		err = known.note(m.key(dir), dir, log.Name())
+	case err == nil: // as go test ends what it prints
 		verdict = "FAIL"
 		fmt.Fprintln(write, test.ProcessState)
 	}
