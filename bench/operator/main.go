@@ -19,6 +19,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/bench/operators"
 	"github.com/ctrlkit/ctrlkit/bench/process"
 	"github.com/ctrlkit/ctrlkit/bench/requests"
+	"github.com/ctrlkit/ctrlkit/sharding"
 )
 
 func main() {
@@ -47,11 +48,14 @@ func run(settings process.Settings) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(config, options)
+	mgr, shard, err := sharding.NewManager(config, options, sharding.Options{Ring: settings.Ring, Name: settings.Shard, Namespace: settings.Namespace})
 	if err != nil {
 		return err
 	}
 	add := operator.Add
+	if shard != nil {
+		add = func(mgr ctrl.Manager, settings process.Settings) error { return operators.AddSteps(mgr, settings, shard) }
+	}
 	if settings.Handlers > 0 {
 		add = operator.AddHandlers
 	}

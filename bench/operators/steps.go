@@ -16,18 +16,22 @@ import (
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/observe"
+	"github.com/ctrlkit/ctrlkit/sharding"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// addSteps adds the operator that is made of steps, with its observers.
-func addSteps(mgr ctrl.Manager, settings process.Settings) error {
-	observer, err := observe.Manager(mgr)
+func addSteps(mgr ctrl.Manager, settings process.Settings) error { return AddSteps(mgr, settings, nil) }
+
+// AddSteps adds the operator that is made of steps, with its observers, to the manager of a shard; the
+// shard is nil if the operator has all objects.
+func AddSteps(mgr ctrl.Manager, settings process.Settings, shard *sharding.Shard) error {
+	observer, err := observe.Manager(mgr, observe.WithShard(shard))
 	if err != nil {
 		return err
 	}
 	engine, err := NewSteps(step.Options[*widget.Widget]{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
-		Recorder: mgr.GetEventRecorder(controllerName), Observers: []journal.Observer{observer}, SkipUnchanged: true,
+		Recorder: mgr.GetEventRecorder(controllerName), Observers: []journal.Observer{observer}, SkipUnchanged: true, Shard: shard,
 		Controller: controller.Options{MaxConcurrentReconciles: settings.Workers},
 	})
 	if err != nil {

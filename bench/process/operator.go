@@ -39,6 +39,8 @@ type Settings struct {
 	// Handlers, unless it is zero, has the operator run that many handlers of ConfigMaps, which do
 	// nothing, instead of the one of Widgets.
 	Handlers int
+	// Ring, unless it is empty, is the ring of which the operator is the shard with the name Shard.
+	Ring, Shard string
 	// Profiled has the process sample allocations finely enough for a profile of its heap.
 	Profiled bool
 }
@@ -53,6 +55,8 @@ func ParseFlags() (Settings, error) {
 	flags.IntVar(&s.Workers, "workers", 1, "how many reconciles run at the same time")
 	flags.DurationVar(&s.Resync, "resync", 0, "time after which all Widgets are reconciled again")
 	flags.IntVar(&s.Handlers, "handlers", 0, "how many handlers of ConfigMaps, which do nothing, run instead of the one of Widgets")
+	flags.StringVar(&s.Ring, "ring", "", "the ring of replicas that share the objects")
+	flags.StringVar(&s.Shard, "shard", "", "the name of the replica in the ring")
 	flags.BoolVar(&s.Profiled, "profiled", false, "sample allocations finely, for a profile of the heap")
 	err := flags.Parse(os.Args[1:])
 	if s.Profiled {
@@ -65,7 +69,8 @@ func ParseFlags() (Settings, error) {
 func (s *Settings) arguments() []string {
 	return []string{
 		"-kubeconfig", s.Kubeconfig, "-operator", s.Operator, "-namespace", s.Namespace,
-		"-workers", fmt.Sprint(s.Workers), "-resync", s.Resync.String(), "-handlers", fmt.Sprint(s.Handlers), fmt.Sprintf("-profiled=%t", s.Profiled),
+		"-workers", fmt.Sprint(s.Workers), "-resync", s.Resync.String(), "-handlers", fmt.Sprint(s.Handlers),
+		"-ring", s.Ring, "-shard", s.Shard, fmt.Sprintf("-profiled=%t", s.Profiled),
 	}
 }
 

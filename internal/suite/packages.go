@@ -30,9 +30,9 @@ var raced = []string{
 // makes them five times slower, and runs in the second ring.
 var racedLater = []string{"./apply", "./external", "./lifecycle", "./reference", "./step"}
 
-// alone are the packages whose tests have a binary of their own, because they use what takes long to begin:
-// the SQL server compiles WebAssembly for 0.7 seconds before main.
-var alone = []string{"./examples/05_user"}
+// alone are the packages whose tests have a binary of their own. The command is started hundreds of times,
+// and says what a start costs; the SQL server compiles WebAssembly for 0.7 seconds before main.
+var alone = []string{"./internal/command", "./examples/05_user"}
 
 // longest are the packages whose tests take longest. They begin first, so that in the end nothing
 // waits for one of them alone.

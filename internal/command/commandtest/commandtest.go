@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/suite/merge/registry"
 )
 
 // Run runs scripts of the second ring, with the caches of this machine. Besides testscript's own
@@ -56,7 +57,8 @@ func Run(t *testing.T, p testscript.Params) {
 	p.Setup = func(env *testscript.Env) error {
 		for name, value := range map[string]string{
 			"GOCACHE": lines[0], "GOMODCACHE": lines[1], "GOFLAGS": flags, "GOGC": os.Getenv("GOGC"), "GOWORK": "off", "CHECKOUT": checkout, "KUBECONFIG": "",
-			"XDG_CACHE_HOME": filepath.Join(env.WorkDir, ".cache"),
+			registry.Variable: os.Getenv(registry.Variable), // the program is this test binary
+			"XDG_CACHE_HOME":  filepath.Join(env.WorkDir, ".cache"),
 		} {
 			env.Setenv(name, value)
 		}
