@@ -1,0 +1,57 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ctrlkit/ctrlkit/internal/suite/merge"
+)
+
+// Lines of several programs are not mixed, however they write them.
+func TestLinesOfSeveralPrograms(t *testing.T) {
+	var out bytes.Buffer
+	lines := &lineWriter{to: &out}
+	var programs sync.WaitGroup
+	for _, name := range []string{"one", "two", "three"} {
+		programs.Go(func() {
+			to := &partOfLines{of: lines}
+			for range 100 {
+				for _, part := range []string{name, " " + name + "\n" + name, " ", name, "\n"} {
+					if _, err := io.WriteString(to, part); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	programs.Wait()
+	all := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	if len(all) != 600 {
+		t.Errorf("%d lines, want 600", len(all))
+	}
+	for _, line := range all {
+		if a, b, ok := strings.Cut(line, " "); !ok || a != b {
+			t.Errorf("a line of two programs: %q", line)
+		}
+	}
+}
+
+// What has to be linked first begins first; otherwise the order stays.
+func TestOrderOfPackages(t *testing.T) {
+	m := merged{packages: []string{"./a", "./b"}}
+	if got := strings.Join(m.order(&merge.Binary{}), " "); got != "./a ./b" {
+		t.Error(got)
+	}
+	if got := importPath("."); got != module {
+		t.Error(got)
+	}
+	if got := localName(importPath("./a/b")); got != "./a/b" {
+		t.Error(got)
+	}
+}
