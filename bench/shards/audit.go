@@ -44,11 +44,12 @@ type entry struct {
 	}
 }
 
-// A write is one that the API server has accepted of a shard.
+// A write is one that the API server has accepted.
 type write struct {
 	by, object string
+	owner      string // the object of the ring that it is, or that controls it
 	version    int64
-	assigned   string // the shard that the object has after the write
+	assigned   string // the shard that the object has after the write, empty for none
 	handsOver  bool   // it asks for the labels to be removed
 }
 
@@ -60,9 +61,12 @@ type audit struct {
 	violations []string
 }
 
-// readAudit reads the audit log. A shard may write an object that the sharder has assigned to it when the
-// write is accepted, and no other: the answer of the API server has the label. The one exception is the
-// hand-over, which removes the label.
+// readAudit reads the audit log. A shard may write an object of the ring that was assigned to it before, by
+// the label that the last write of anyone has left, and is assigned to it still: the answer of the API server
+// has the label. With the write that hands an object over, the label is gone, or it is that of the next shard,
+// which the webhook of the sharder has put on at once. A child may be written by the shard that has its owner
+// at that moment, whatever its own label is: that is only what the caches go by, and the sharder changes it a
+// moment before or after. Resource versions are compared, which are in one order for all kinds in etcd.
 func readAudit(log io.Reader, ring string) (*audit, error) {
 	var all []write
 	lines := bufio.NewReader(log)
@@ -83,19 +87,24 @@ func readAudit(log io.Reader, ring string) (*audit, error) {
 	}
 }
 
-// write returns the write that an entry is, if it is one of a shard.
+// write returns the write that an entry is, if it is an accepted one.
 func (e *entry) write(ring string) (write, bool) {
-	if e.Stage != "ResponseComplete" || e.ResponseStatus.Code/100 != 2 || !strings.HasPrefix(e.User.Username, shardPrefix) || e.ResponseObject.Kind == "Status" {
+	if e.Stage != "ResponseComplete" || e.ResponseStatus.Code/100 != 2 || e.ResponseObject.Kind == "Status" {
 		return write{}, false
 	}
 	version, err := strconv.ParseInt(e.ResponseObject.Metadata.ResourceVersion, 10, 64)
 	if err != nil {
 		return write{}, false // a deletion that was complete at once
 	}
-	ref := e.ObjectRef
+	ref, answer := e.ObjectRef, e.ResponseObject.Metadata
+	object := ref.Resource + " " + ref.Namespace + "/" + cmp.Or(ref.Name, answer.Name)
+	owner := object
+	if controller := metav1.GetControllerOfNoCopy(&answer); controller != nil && controller.Kind == "Widget" {
+		owner = "widgets " + ref.Namespace + "/" + controller.Name
+	}
 	return write{
-		by: e.User.Username, object: ref.Resource + " " + ref.Namespace + "/" + cmp.Or(ref.Name, e.ResponseObject.Metadata.Name), version: version,
-		assigned:  e.ResponseObject.Metadata.Labels[shardLabel+ring],
+		by: e.User.Username, object: object, owner: owner, version: version,
+		assigned:  answer.Labels[shardLabel+ring],
 		handsOver: bytes.Contains(e.RequestObject, []byte(drainLabel+ring)),
 	}, true
 }
@@ -104,18 +113,27 @@ func judge(all []write) *audit {
 	slices.SortFunc(all, func(a, b write) int { return cmp.Compare(a.version, b.version) })
 	a := &audit{writes: map[string]int{}, owners: map[string]int{}}
 	by := map[string]map[string]bool{}
+	before := map[string]string{} // the last label of each object
 	for _, w := range all {
+		was, known := before[w.owner]
+		if w.owner == w.object {
+			before[w.object] = w.assigned
+		} else {
+			w.assigned = was // its own label does not count
+		}
+		if !strings.HasPrefix(w.by, shardPrefix) {
+			continue
+		}
 		a.writes[w.by]++
+		if by[w.object] == nil {
+			by[w.object] = map[string]bool{}
+		}
+		by[w.object][w.by] = true
 		switch {
-		case w.assigned == w.by:
-			if by[w.object] == nil {
-				by[w.object] = map[string]bool{}
-			}
-			by[w.object][w.by] = true
-		case w.assigned == "" && w.handsOver:
+		case known && was != w.by || w.assigned != w.by && !w.handsOver:
+			a.violations = append(a.violations, fmt.Sprintf("%s wrote %s, which was assigned to %q before, and to %q then (resource version %d)", w.by, w.object, was, w.assigned, w.version))
+		case w.handsOver:
 			a.handovers++
-		default:
-			a.violations = append(a.violations, fmt.Sprintf("%s wrote %s, which was assigned to %q (resource version %d)", w.by, w.object, w.assigned, w.version))
 		}
 	}
 	for object, shards := range by {

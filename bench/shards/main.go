@@ -59,6 +59,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	flags.IntVar(&t.objects, "objects", 2000, "the `number` of objects, each with three children")
 	flags.IntVar(&t.replicas, "replicas", 4, "the `number` of replicas")
 	flags.IntVar(&t.kills, "kills", 3, "kill so many `replicas`, one after the other, at random")
+	flags.StringVar(&t.audit, "audit", "", "keep the audit log in this `file`")
 	flags.Usage = func() {
 		fmt.Fprint(stderr, usage)
 		flags.PrintDefaults()
@@ -73,6 +74,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	defer os.RemoveAll(t.dir) //nolint:errcheck // it is a temporary one
+	if t.audit == "" {
+		t.audit = filepath.Join(t.dir, "audit.log")
+	} else if t.audit, err = filepath.Abs(t.audit); err != nil {
+		return err
+	}
 	for _, build := range []struct{ dir, program, source string }{
 		{".", "operator", "./operator"}, {t.sharder, "sharder", "./cmd/sharder"},
 	} {

@@ -38,6 +38,7 @@ type trial struct {
 	objects  int
 	replicas int
 	kills    int
+	audit    string // the file of the audit log
 	dir      string // a temporary one, with the programs
 
 	plane   *controlplane.ControlPlane
@@ -48,8 +49,7 @@ type trial struct {
 }
 
 func (t *trial) run(ctx context.Context, stdout io.Writer) (err error) {
-	log := filepath.Join(t.dir, "audit.log")
-	if err := t.startPlane(ctx, log); err != nil {
+	if err := t.startPlane(ctx); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.plane.Stop()) }()
@@ -80,18 +80,18 @@ func (t *trial) run(ctx context.Context, stdout io.Writer) (err error) {
 	if err := t.alone(ctx); err != nil {
 		return err
 	}
-	return t.judge(log, stdout)
+	return t.judge(stdout)
 }
 
 // startPlane starts a control plane that writes an audit log.
-func (t *trial) startPlane(ctx context.Context, log string) error {
+func (t *trial) startPlane(ctx context.Context) error {
 	file := filepath.Join(t.dir, "policy.yaml")
 	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
 		return err
 	}
 	plane, err := controlplane.Start(ctx, controlplane.Options{
 		CRDs:     []string{filepath.Join("widget", "crd.yaml"), filepath.Join(t.sharder, "config", "crds", "sharding.timebertt.dev_controllerrings.yaml")},
-		Flags:    map[string][]string{"kube-apiserver": {"--audit-policy-file=" + file, "--audit-log-path=" + log, "--audit-log-maxsize=20000"}},
+		Flags:    map[string][]string{"kube-apiserver": {"--audit-policy-file=" + file, "--audit-log-path=" + t.audit, "--audit-log-maxsize=20000"}},
 		Progress: t.progress,
 	})
 	if err != nil {
@@ -339,8 +339,8 @@ func (t *trial) alone(ctx context.Context) error {
 }
 
 // judge reads the audit log, and prints the table.
-func (t *trial) judge(log string, stdout io.Writer) error {
-	file, err := os.Open(log)
+func (t *trial) judge(stdout io.Writer) error {
+	file, err := os.Open(t.audit)
 	if err != nil {
 		return err
 	}
