@@ -109,6 +109,10 @@ bench: ## Measure operators side by side on the real control plane, some fifteen
 bench-scale: ## Measure what grows with the number of objects, up to 100,000 and for hours; SCALE="-objects 200,1000" for less
 	@cd bench && $(GO) run ./scale $(SCALE)
 
+.PHONY: bench-shards
+bench-shards: ## Kill replicas of a ring with the real sharder, and audit who wrote what; SHARDS="-sharder DIR" names its checkout
+	@cd bench && $(GO) run ./shards $(SHARDS)
+
 .PHONY: benchmarks
 benchmarks: ## Run the benchmarks of the packages
 	$(GO) test -run '^$$' -bench . ./...
