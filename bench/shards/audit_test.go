@@ -42,7 +42,7 @@ func TestReadAudit(t *testing.T) {
 		"handed over twice":             {log: created("shard-1") + line("shard-1", 200, to("shard-2"), drain) + line("shard-1", 200, to("shard-2"), drain), writes: 2, handovers: 1, violations: 1},
 		"taken while it was written":    {log: created("shard-1") + line("sharder", 200, to("shard-2"), "{}") + line("shard-1", 200, to("shard-2"), "{}"), writes: 1, violations: 1},
 		"refused":                       {log: created("shard-2") + line("shard-1", 409, to("shard-2"), "{}")},
-		"of somebody who may":           {log: created("shard-2") + line("admin", 200, to("shard-2"), "{}")},
+		"of a user":                     {log: created("shard-2") + line("admin", 200, to("shard-2"), "{}")},
 		"of another ring":               {log: line("shard-1", 200, strings.ReplaceAll(to("shard-1"), "widgets", "others"), "{}"), writes: 1, violations: 1},
 		"a deletion, gone at once":      {log: `{"stage":"ResponseComplete","verb":"delete","user":{"username":"shard-1"},"responseStatus":{"code":200},"responseObject":{"kind":"Status","metadata":{}}}` + "\n"},
 	} {
