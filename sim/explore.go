@@ -12,6 +12,14 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
+// plans lists what is run instead of faults, or with them.
+func (r *Report) plans(ref *reference) ([]fault.Plan, error) {
+	if r.settings.transitions != nil {
+		return ref.transitions(r.crds, r.settings.transitions)
+	}
+	return ref.plans(r.settings), nil
+}
+
 // plans lists what is run: the run without faults in other orders, all single faults, and pairs of
 // faults chosen by the seed.
 func (r *reference) plans(s *settings) []fault.Plan {

@@ -102,6 +102,9 @@ func (r *run) askAbout(actor, method string, obj client.Object, subresource stri
 }
 
 func (r *run) createObject(obj client.Object) error {
+	if r.workload.course != nil {
+		return r.createSample(obj)
+	}
 	_, err := r.askAbout("user", http.MethodPost, obj, "")
 	return err
 }

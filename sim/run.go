@@ -10,9 +10,11 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/ctrlkit/ctrlkit/internal/transition"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver/rbac"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
@@ -66,6 +68,12 @@ type run struct {
 	checkpoints []snapshot.Snapshot
 	entries     []int // for each checkpoint, its entry in the trace
 	ended       int   // the last checkpoint of the script
+
+	// In a simulation of transitions:
+	samples []*unstructured.Unstructured // objects that the script has created, as it has
+	written map[string]bool              // objects that the operator or a user has written
+	failing []judge.Failing              // at the end of the script
+	invalid bool                         // the server refuses the transition
 }
 
 // backoffCap is how long controller-runtime's rate limiter makes a failing object wait at most, and
@@ -144,6 +152,7 @@ func (r *run) changed(c apiserver.Change) {
 		r.players.Changed(c) // a player may be of Leases
 		return               // the judge sees Kubernetes Events when they are written
 	}
+	r.noteWritten(c)
 	r.cluster.Changed(c)
 	r.writes.Changed(c)
 	r.needs.Changed(c)
@@ -227,7 +236,8 @@ func (r *run) scriptFailed(text string) {
 // awaitsRetry reports whether an operator that is idle has failed as the last, although it does not
 // without faults, and may not have tried again for that long.
 func (r *run) awaitsRetry() bool {
-	return r.reference != nil && !r.reference.fails && r.schedule.Quiet() < backoffCap && len(r.processes.failing()) > 0
+	judged := r.workload.course != nil || r.reference != nil && !r.reference.fails
+	return judged && r.schedule.Quiet() < backoffCap && len(r.processes.failing()) > 0
 }
 
 // abort ends the run as soon as possible.
@@ -297,8 +307,14 @@ func (r *run) addCheckpoint() {
 func (r *run) snapshot() snapshot.Snapshot {
 	r.fakes.takeOver(r.systems)
 	source := snapshot.Source{Objects: r.cluster.Server.Objects(), Systems: r.systems, Names: r.judge.Names()}
-	if normalize := r.workload.Normalize; normalize != nil {
-		source.Normalize = func(o *snapshot.Object) bool { return normalize((*Object)(o)) }
+	source.Normalize = func(o *snapshot.Object) bool {
+		if normalize := r.workload.Normalize; normalize != nil && !normalize((*Object)(o)) {
+			return false
+		}
+		if r.workload.course != nil {
+			transition.Forget(o.Resource.Group, o.Content)
+		}
+		return true
 	}
 	return snapshot.Take(source)
 }

@@ -26,6 +26,8 @@ type World struct {
 	run     *run
 	clients int // that Config has made
 	detours int
+
+	beginning bool // the script ends when it changes an object
 }
 
 // scriptError ends a script.
@@ -52,6 +54,10 @@ func (w *World) play() {
 		w.run.abort()
 	}()
 	w.must("prepare", w.run.prepare)
+	if w.run.workload.course != nil {
+		w.playCourse()
+		return
+	}
 	if script := w.run.workload.Script; script != nil { // with a recording it may be
 		script(w)
 	}
@@ -94,6 +100,7 @@ func (w *World) Create(objs ...client.Object) {
 // Delete deletes objects as a user, in the way that kubectl does: in the background. Objects that
 // are gone already are no mistake.
 func (w *World) Delete(objs ...client.Object) {
+	w.endBeginning()
 	for _, obj := range objs {
 		w.must("delete "+w.run.describeObject(obj), func() error {
 			w.run.injector.Deletion()

@@ -1,0 +1,247 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/ctrlkit/ctrlkit/internal/transition"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
+	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
+)
+
+// WithTransitions changes what users create instead of running faults. The script is played until it
+// updates or deletes an object for the first time. From the definitions of the custom resources that it
+// has created until then, the simulator derives what users may do with each property: change it, set it
+// to its smallest and largest value, empty, remove and add it, and set it to what the schema allows and
+// makes no sense. What the API server refuses is left out.
+//
+// For each transition there are two worlds. In one the script creates the object as changed. In the
+// other the object is changed when the operator is idle, and then changed back. Both have to end alike
+// (the oracle same-as-fresh), and the second one as without the change (recovers). If the operator
+// can't do what a mistake asks for, or its last reconcile fails, a status or an Event has to say
+// something (mistake-reported), and what worked may stay.
+//
+// Only those transitions are run whose names the regular expression matches: "memcached/shop spec.size:
+// minimum, 1". WithTransitions panics if it is none.
+func WithTransitions(expression string) Option {
+	return func(s *settings) { s.transitions = regexp.MustCompile(expression) }
+}
+
+// ByDesign declares what of the findings of transitions is meant, such as a queue that never shrinks:
+// "^recovers: queue/.* spec.size". The regular expression is matched with ORACLE: TRANSITION. The
+// reason is printed with the result. ByDesign panics if it is no regular expression.
+func ByDesign(expression, reason string) Option {
+	return func(s *settings) {
+		s.meant = append(s.meant, &meant{expression: regexp.MustCompile(expression), reason: reason})
+	}
+}
+
+// course is which part of a transition a run shows.
+type course struct {
+	change *transition.Change // nil in a run that shows how the objects are without one
+	fresh  bool               // the object is created as changed
+}
+
+// unjudged are oracles about a run of the script without a mistake in it, and about its end.
+var unjudged = []oracle.Name{oracle.EndsWell, oracle.SilentWhenIdle, oracle.NoNoopWrites}
+
+// silent returns the oracles that do not judge runs.
+func (s *settings) silent() oracleSet {
+	if s.transitions == nil {
+		return s.without
+	}
+	silent := maps.Clone(s.without)
+	for _, name := range unjudged {
+		silent[name] = ""
+	}
+	return silent
+}
+
+// runTransition runs a workload in which an object is created as changed, and one in which it is changed
+// when the operator is idle.
+func runTransition(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan fault.Plan, ref *reference, without oracleSet) (*result, error) {
+	c, err := ref.change(crds, plan.Transition)
+	if err != nil {
+		return nil, err
+	}
+	run := func(plan fault.Plan, fresh bool) (*result, error) {
+		of := *w
+		of.course = &course{change: c, fresh: fresh}
+		return runOnce(t, &of, crds, plan, nil, without)
+	}
+	fresh, err := run(plan, true)
+	if err != nil || fresh.ends() {
+		return fresh, err
+	}
+	j := comparison{change: c, ref: ref, fresh: fresh, without: without}
+	if j.unreported() {
+		return fresh, nil
+	}
+	changing, err := run(plan, false)
+	if err != nil || changing.ends() {
+		return changing, err
+	}
+	for seed := plan.Seed + 1; seed <= plan.Seed+learningRuns && len(j.sameAsFresh(changing)) > 0; seed++ {
+		other, err := run(fault.Plan{Seed: seed}, true)
+		if err != nil {
+			return nil, err
+		}
+		j.learn(other) // what differs may do so by chance
+	}
+	j.judge(changing)
+	changing.requests += fresh.requests
+	changing.leaked = changing.leaked || fresh.leaked
+	return changing, nil
+}
+
+// ends reports whether a run says nothing about its end, or was not possible.
+func (r *result) ends() bool {
+	return r.run.invalid || r.run.aborted || slices.ContainsFunc(r.violations, func(v oracle.Violation) bool { return slices.Contains(endsExploration, v.Oracle) })
+}
+
+// last returns the world at one of the last checkpoints of a run: 0 is the last one.
+func (r *result) last(n int) snapshot.Snapshot { return r.checkpoints[r.run.ended-n] }
+
+// violate adds a violation that shows at a checkpoint of a run; 0 is the last one.
+func (r *result) violate(name oracle.Name, n int, text string, differences []oracle.Difference) {
+	for _, d := range differences {
+		text += "\n  " + d.String()
+	}
+	r.violations = append(r.violations, r.run.placed([]oracle.Violation{{Oracle: name, Text: text, Checkpoint: r.run.ended - n + 1, Differences: differences}})...)
+	r.writes = r.run.writes.Evidence(r.violations, r.run.judge.Names())
+}
+
+// comparison compares the worlds of a transition.
+type comparison struct {
+	change  *transition.Change
+	ref     *reference
+	fresh   *result
+	without oracleSet
+	chance  map[string]bool // what differs between worlds in which the object is created as changed
+}
+
+// unreported adds a violation to the run in which the object is created as changed, if the operator
+// can't do what it asks for, and nothing says so.
+func (j *comparison) unreported() bool {
+	text := j.change.Unreported()
+	if err := j.failure(); err != "" {
+		text = fmt.Sprintf("the last reconcile of an object with %s fails, and neither its status nor an Event says why: %s", j.change.Name, err)
+	} else if !j.lacks() || j.change.Kind != transition.Wrong {
+		return false
+	}
+	var contents []map[string]any
+	for _, o := range j.fresh.run.cluster.Server.Objects() {
+		contents = append(contents, o.Content)
+	}
+	if _, off := j.without[oracle.MistakeReported]; off || transition.Reported(contents, j.change.Before) {
+		return false
+	}
+	j.fresh.violate(oracle.MistakeReported, 0, text, nil)
+	return true
+}
+
+// failure returns the error of the last reconcile of the object that was created as changed, unless it
+// fails without the change, too.
+func (j *comparison) failure() string {
+	of := func(f judge.Failing) bool {
+		return f.Object == strings.TrimPrefix(j.change.Before.GetNamespace()+"/"+j.change.Before.GetName(), "/")
+	}
+	i := slices.IndexFunc(j.fresh.run.failing, of)
+	if i < 0 || slices.ContainsFunc(j.ref.first.run.failing, of) {
+		return ""
+	}
+	return j.fresh.run.failing[i].Err
+}
+
+// lacks reports whether there is less of what the operator makes than without the change.
+func (j *comparison) lacks() bool {
+	samples := j.ref.first.run.things()
+	return transition.Fails(j.change.Kind, j.ref.first.last(0), j.fresh.last(0), func(thing string) bool { return samples[thing] || !j.ref.first.run.counts(thing) })
+}
+
+// sameAsFresh returns what differs between the worlds of a changed object and one that was created like
+// this. What worked may stay where a mistake is in the way.
+func (j *comparison) sameAsFresh(changing *result) []oracle.Difference {
+	if j.lacks() || j.failure() != "" {
+		return nil
+	}
+	return j.between(j.fresh, changing, j.fresh.last(0), changing.last(1))
+}
+
+// between returns what differs between the worlds of two runs, without what only players have written.
+func (j *comparison) between(wanted, shown *result, want, got snapshot.Snapshot) []oracle.Difference {
+	return slices.DeleteFunc(judge.Between(want, got, j.ref.Mask), func(d oracle.Difference) bool {
+		of := shown.run
+		if _, ok := want[d.Thing]; ok {
+			of = wanted.run
+		}
+		return j.chance[snapshot.MaskKey(d)] || !of.counts(d.Thing)
+	})
+}
+
+// learn notes what is otherwise in another world in which the object is created as changed.
+func (j *comparison) learn(other *result) {
+	if j.chance == nil {
+		j.chance = map[string]bool{}
+	}
+	if other.ends() {
+		return
+	}
+	for _, d := range j.fresh.last(0).Diff(other.last(0), nil) {
+		j.chance[snapshot.MaskKey(d)] = true
+	}
+}
+
+// judge adds the violations to the run in which the object is changed.
+func (j *comparison) judge(changing *result) {
+	add := func(name oracle.Name, n int, text string, differences []oracle.Difference) {
+		if _, off := j.without[name]; len(differences) > 0 && !off {
+			changing.violate(name, n, text, differences)
+		}
+	}
+	add(oracle.SameAsFresh, 1, fmt.Sprintf("after %s, the world is not that of an object which is created like this:", j.change.Name), j.sameAsFresh(changing))
+	add(oracle.Recovers, 0, fmt.Sprintf("when %s is changed back, the world is not what it was before:", j.change.Name),
+		j.between(j.ref.first, changing, j.ref.first.last(0), changing.last(0)))
+}
+
+// meant is an option ByDesign.
+type meant struct {
+	expression *regexp.Regexp
+	reason     string
+	plans      int // in which it matches a violation
+}
+
+// split takes out of an outcome what is by design.
+func (o *outcome) split(plan fault.Plan, s *settings) {
+	for i, m := range s.meant {
+		var violations []oracle.Violation
+		writes := o.Writes[:0:0]
+		for n, v := range o.Violations {
+			if m.expression.MatchString(string(v.Oracle) + ": " + plan.Transition) {
+				continue
+			}
+			violations, writes = append(violations, v), append(writes, o.write(n))
+		}
+		if len(violations) < len(o.Violations) {
+			o.Violations, o.Writes, o.Meant = violations, writes, append(o.Meant, i)
+		}
+	}
+}
+
+// note counts the plans in which something is by design.
+func (s *settings) note(which []int) {
+	for _, i := range which {
+		s.meant[i].plans++
+	}
+}

@@ -1,0 +1,218 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
+)
+
+// shops is the definition of a kind with a page that can be empty, an image, and a name that does not
+// change once it is there.
+const shops = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: shops.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Shop, listKind: ShopList, plural: shops, singular: shop}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              page: {type: string}
+              image: {type: string}
+              label: {type: string, x-kubernetes-validations: [{rule: self == oldSelf}]}
+          status: {type: object, properties: {error: {type: string}, observedGeneration: {type: integer}}}
+`
+
+// shopMistakes are what an operator of Shops may do wrong.
+type shopMistakes struct {
+	keepsPage bool // the ConfigMap stays when there is no page any more
+	silent    bool // nothing says that an image does not exist
+	fails     bool // its reconcile returns the error, and nothing else
+	panics    bool // without a page
+	keepsLast bool // the ConfigMap says which page was there before
+}
+
+type shopOperator struct {
+	client.Client
+	shopMistakes
+}
+
+func newShop() *unstructured.Unstructured {
+	shop := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"page": "hello", "image": "shop:1", "label": "a"}}}
+	shop.SetAPIVersion("example.com/v1")
+	shop.SetKind("Shop")
+	shop.SetName("a")
+	shop.SetNamespace("default")
+	return shop
+}
+
+// shopWorkload is the life of a Shop. Transitions are made before the first update.
+func shopWorkload(t *testing.T, m shopMistakes) Workload {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "shops.yaml")
+	if err := os.WriteFile(file, []byte(shops), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Workload{
+		Name: fmt.Sprintf("%+v", m), CRDs: []string{file},
+		Operator: Manager(func(mgr ctrl.Manager, _ *Process) error {
+			o := &shopOperator{mgr.GetClient(), m}
+			return ctrl.NewControllerManagedBy(mgr).Named("shops").For(newShop()).Owns(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(o)
+		}),
+		Script: func(w *World) {
+			w.Create(newShop())
+			w.Settle()
+			Update(w, newShop(), func(u *unstructured.Unstructured) { delete(u.Object, "spec") })
+			w.Settle()
+		},
+	}
+}
+
+// Reconcile keeps a ConfigMap with the page, and a Secret for an image that exists.
+func (o *shopOperator) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	shop := newShop()
+	if err := o.Get(ctx, req.NamespacedName, shop); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	page, _, _ := unstructured.NestedString(shop.Object, "spec", "page")
+	if page == "" && o.panics {
+		panic("no page")
+	}
+	if err := o.keepPage(ctx, shop, page); err != nil {
+		return reconcile.Result{}, err
+	}
+	image, _, _ := unstructured.NestedString(shop.Object, "spec", "image")
+	invalid := strings.Contains(image, "invalid") || strings.Contains(image, " ")
+	if !invalid {
+		secret := &corev1.Secret{ObjectMeta: o.child(shop)}
+		if err := o.Create(ctx, secret); client.IgnoreAlreadyExists(err) != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if invalid && o.fails {
+		return reconcile.Result{}, fmt.Errorf("there is no image %s", image)
+	}
+	text := ""
+	if invalid && !o.silent {
+		text = "there is no such image"
+	}
+	if had, _, _ := unstructured.NestedString(shop.Object, "status", "error"); had == text {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{}, o.Status().Update(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Shop", "metadata": shop.Object["metadata"], "status": map[string]any{"error": text},
+	}})
+}
+
+// child returns the metadata of a child.
+func (o *shopOperator) child(shop *unstructured.Unstructured) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: "a", Namespace: "default", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(shop, shop.GroupVersionKind())}}
+}
+
+func (o *shopOperator) keepPage(ctx context.Context, shop *unstructured.Unstructured, page string) error {
+	cm := &corev1.ConfigMap{ObjectMeta: o.child(shop)}
+	err := o.Get(ctx, client.ObjectKeyFromObject(cm), cm)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	there := err == nil
+	last := cm.Data["page"]
+	switch {
+	case page == "" && there && !o.keepsPage:
+		return o.Delete(ctx, cm)
+	case page == "" || there && last == page:
+		return nil
+	}
+	cm.Data = map[string]string{"page": page}
+	if !there {
+		return o.Create(ctx, cm)
+	}
+	if o.keepsLast {
+		cm.Data["last"] = last
+	}
+	return o.Update(ctx, cm)
+}
+
+// exploreShops runs transitions of a Shop, and returns what is found: the oracles, the transition
+// that shows it, and the worst difference.
+func exploreShops(t *testing.T, m shopMistakes, options ...Option) (r *Report, found []string) {
+	t.Helper()
+	r = Explore(t, shopWorkload(t, m), options...)
+	if r == nil {
+		t.SkipNow() // a worker, or a plan that was asked for
+	}
+	for _, f := range r.Findings {
+		text := string(f.Violation.Oracle) + ": " + f.Plan.Transition
+		if len(f.Violation.Differences) > 0 {
+			text += "; " + f.Violation.Worst().String()
+		}
+		found = append(found, text)
+	}
+	return r, found
+}
+
+// Each mistake is found, at a transition that shows it, and the right twin is silent.
+func TestTransitions(t *testing.T) {
+	rings.Test(t, "simulates")
+	for _, test := range []struct {
+		name     string
+		mistakes shopMistakes
+		want     []string
+	}{
+		{"right", shopMistakes{}, nil},
+		{"keeps a child", shopMistakes{keepsPage: true}, []string{`same-as-fresh: shop/a spec.page: removed; + configmaps default/a should not be there`}},
+		{"says nothing of a mistake", shopMistakes{silent: true}, []string{
+			`mistake-reported: shop/a spec.image: wrong, "registry.invalid/none:0" (no such image)`, `mistake-reported: shop/a spec.image: wrong, "not an image" (not a reference)`,
+		}},
+		{"fails and says nothing", shopMistakes{fails: true}, []string{
+			`mistake-reported: shop/a spec.image: wrong, "registry.invalid/none:0" (no such image)`, `mistake-reported: shop/a spec.image: wrong, "not an image" (not a reference)`,
+		}},
+		{"panics", shopMistakes{panics: true}, []string{`no-panic: shop/a spec.page: removed`}},
+		{"remembers what was", shopMistakes{keepsLast: true}, []string{
+			`same-as-fresh: shop/a spec.page: changed, "hello2"; ~ configmaps default/a data.last: got "hello", want nothing`,
+			`recovers: shop/a spec.page: changed, "hello2"; ~ configmaps default/a data.last: got "hello2", want nothing`,
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r, found := exploreShops(t, test.mistakes, WithTransitions(""))
+			slices.Sort(found)
+			slices.Sort(test.want)
+			if diff := cmp.Diff(test.want, found); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			for _, f := range r.Findings {
+				if !strings.Contains(f.Again, "-sim.plan='change shop/a spec.") || !strings.Contains(f.Text, f.Plan.Transition) {
+					t.Errorf("again: %s\n%s", f.Again, f.Text)
+				}
+			}
+		})
+	}
+}
