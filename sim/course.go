@@ -140,6 +140,11 @@ func (r *run) createSample(obj client.Object) error {
 	return err
 }
 
+// fails reports whether the operator can't do what a transition asks for.
+func (r *run) fails() bool {
+	return r.workload.course != nil && r.workload.course.change != nil && len(r.processes.failing()) > 0
+}
+
 // idOf returns the kind and the name of an object.
 func idOf(obj *unstructured.Unstructured) string {
 	return obj.GroupVersionKind().GroupKind().String() + " " + obj.GetNamespace() + "/" + obj.GetName()

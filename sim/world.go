@@ -143,6 +143,9 @@ func (w *World) becomeIdle() {
 	done := make(chan error, 1)
 	w.must("settle", func() error {
 		w.run.schedule.NotifyIdle(patience, func(err error) {
+			if errors.Is(err, schedule.ErrNotIdle) && w.run.fails() {
+				err = nil // it tries again and again, as it should
+			}
 			if errors.Is(err, schedule.ErrNotIdle) {
 				w.run.judge.Report(oracle.BecomesIdle, fmt.Sprintf("the operator has not become idle within %s", patience))
 				w.run.abort()
