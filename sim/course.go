@@ -5,86 +5,65 @@ package sim
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"net/http"
-	"regexp"
 	"strings"
-	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/internal/transition"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 )
 
-// endOfBeginning ends a script of which only the beginning is played.
-type endOfBeginning struct{}
-
-// endBeginning ends the script if only its beginning is played, which changes no object.
-func (w *World) endBeginning() {
-	if w.beginning {
-		panic(endOfBeginning{})
-	}
+// course is which part of a transition a run shows.
+type course struct {
+	change *transition.Change // nil in a run that shows how the objects are without one
+	fresh  bool               // the object is created as changed
 }
 
-// playCourse plays the beginning of the script, and then the transition.
-func (w *World) playCourse() {
-	w.playBeginning()
-	w.Settle()
-	if c := w.run.workload.course; c.change != nil && !c.fresh {
-		w.apply("change "+c.change.Name, c.change.Before, c.change.Changed)
-		w.Settle()
-		w.apply("change it back", c.change.Changed, c.change.Before)
-		w.Settle()
-	}
-	w.must("note the end", func() error {
-		w.run.ended, w.run.failing = len(w.run.checkpoints)-1, w.run.processes.failing()
+// played is what a run of a course has shown. Only the driver uses it.
+type played struct {
+	course
+	samples []*unstructured.Unstructured // objects that the script has created, as it has
+	written map[string]bool              // objects that the operator or a user has written, and whether a user has
+	failing []judge.Failing              // at the end of the script
+	invalid bool                         // the server refuses the transition
+}
+
+func newPlayed(c *course) *played {
+	if c == nil {
 		return nil
-	})
-}
-
-func (w *World) playBeginning() {
-	if w.run.workload.Script == nil {
-		return
 	}
-	w.beginning = true
-	defer func() {
-		w.beginning = false
-		if r := recover(); r != nil && r != any(endOfBeginning{}) {
-			panic(r)
-		}
-	}()
-	w.run.workload.Script(w)
+	return &played{course: *c, written: map[string]bool{}}
 }
 
-// apply changes an object as "kubectl apply" does, from what was applied before.
-func (w *World) apply(text string, from, to *unstructured.Unstructured) {
-	w.must(text, func() error {
-		path, err := w.run.pathOf(from)
-		if err != nil {
-			return err
-		}
-		current, err := w.run.cluster.Ask("user", http.MethodGet, path, "", nil)
-		if err != nil {
-			return err
-		}
-		patch, err := patchOf(from, to, current)
-		if err != nil {
-			return err
-		}
-		_, err = w.run.cluster.Ask("user", http.MethodPatch, path, "application/merge-patch+json", patch)
-		return w.run.unlessRefused(err)
-	})
+// changes reports whether the object of the transition is changed when the operator is idle.
+func (p *played) changes() bool { return p.change != nil && !p.fresh }
+
+// create takes an object that the script creates, and returns it as it is created in the run.
+func (p *played) create(body []byte) ([]byte, error) {
+	sample := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(body, &sample.Object); err != nil {
+		return nil, err
+	}
+	delete(sample.Object, "status") // the server does not take it
+	unstructured.RemoveNestedField(sample.Object, "metadata", "creationTimestamp")
+	p.samples = append(p.samples, sample)
+	if p.fresh && idOf(sample) == idOf(p.change.Before) {
+		sample = p.change.Changed
+	}
+	return json.Marshal(sample)
 }
 
+// idOf returns the kind and the name of an object.
+func idOf(obj *unstructured.Unstructured) string {
+	return obj.GroupVersionKind().GroupKind().String() + " " + obj.GetNamespace() + "/" + obj.GetName()
+}
+
+// patchOf returns what "kubectl apply" sends for an object of which another form was applied before.
 func patchOf(from, to *unstructured.Unstructured, current []byte) ([]byte, error) {
 	before, err := json.Marshal(from)
 	if err != nil {
@@ -99,224 +78,47 @@ func patchOf(from, to *unstructured.Unstructured, current []byte) ([]byte, error
 
 // unlessRefused returns the error of a request that makes a transition. It ends the run if the server
 // finds the object invalid: then there is no such transition.
-func (r *run) unlessRefused(err error) error {
-	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-		r.invalid = true
+func (p *played) unlessRefused(err error) error {
+	if p.change != nil && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
+		p.invalid = true
 		return errAborted
 	}
 	return err
 }
 
-func (r *run) pathOf(obj *unstructured.Unstructured) (string, error) {
-	resource, namespaced, err := r.cluster.Server.ResourceFor(obj.GroupVersionKind())
-	return cluster.CollectionPath(resource, namespaceOf(obj, namespaced)) + "/" + obj.GetName(), err
-}
-
-// createSample creates an object, as changed if the transition of the run is one of this object.
-func (r *run) createSample(obj client.Object) error {
-	collection, body, err := r.encode(obj)
-	if err != nil {
-		return err
-	}
-	sample := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(body, &sample.Object); err != nil {
-		return err
-	}
-	delete(sample.Object, "status") // the server does not take it
-	unstructured.RemoveNestedField(sample.Object, "metadata", "creationTimestamp")
-	r.samples = append(r.samples, sample)
-	c := r.workload.course
-	changed := c.fresh && idOf(sample) == idOf(c.change.Before)
-	if changed {
-		sample = c.change.Changed
-	}
-	if body, err = json.Marshal(sample); err != nil {
-		return err
-	}
-	_, err = r.cluster.Ask("user", http.MethodPost, collection, "application/json", body)
-	if changed {
-		return r.unlessRefused(err)
-	}
-	return err
-}
-
-// fails reports whether the operator can't do what a transition asks for.
-func (r *run) fails() bool {
-	return r.workload.course != nil && r.workload.course.change != nil && len(r.processes.failing()) > 0
-}
-
-// idOf returns the kind and the name of an object.
-func idOf(obj *unstructured.Unstructured) string {
-	return obj.GroupVersionKind().GroupKind().String() + " " + obj.GetNamespace() + "/" + obj.GetName()
+// excuses reports whether an operator need not become idle with objects whose last reconcile has
+// failed: it tries again and again what a transition asks for.
+func (p *played) excuses(failing []judge.Failing) bool {
+	return p != nil && p.change != nil && len(failing) > 0
 }
 
 // noteWritten notes who has written an object.
-func (r *run) noteWritten(c apiserver.Change) {
-	if r.workload.course == nil {
-		return
-	}
-	if r.written == nil {
-		r.written = map[string]bool{}
-	}
+func (p *played) noteWritten(c apiserver.Change) {
 	content := c.New
 	if content == nil {
 		content = c.Old
 	}
 	if byUser := strings.HasPrefix(c.Actor, "user"); byUser || cluster.IsOperator(c.Actor) {
 		of := cluster.ObjectName(c.Resource, c.Namespace, cluster.CanonicalName(c.Name, content))
-		r.written[of] = r.written[of] || byUser
+		p.written[of] = p.written[of] || byUser
 	}
-}
-
-// counts reports whether a thing of a snapshot is compared: the operator or a user has written it, or
-// it is outside the cluster.
-func (r *run) counts(thing string) bool {
-	_, ok := r.things()[withoutNumber(thing)]
-	return ok || strings.HasPrefix(thing, "external ")
 }
 
 // things returns what the operator or a user has written, as snapshots name it, and whether a user has.
-func (r *run) things() map[string]bool {
-	names := r.judge.Names()
-	things := map[string]bool{}
-	for of, byUser := range r.written {
-		things[names.Replace(of)] = byUser
+func (p *played) things(names *strings.Replacer) things {
+	list := things{}
+	for of, byUser := range p.written {
+		list[names.Replace(of)] = byUser
 	}
-	return things
+	return list
 }
 
-// withoutNumber returns the name of a thing without the number of those that have the same one.
-func withoutNumber(thing string) string {
-	thing, _, _ = strings.Cut(thing, " #")
-	return thing
-}
+// things are objects that the operator or a user has written, and whether a user has.
+type things map[string]bool
 
-// every matches the names of all transitions.
-var every = regexp.MustCompile("")
-
-// changes returns the changes of the objects that the script has created, whose names an expression
-// matches, and how many of these an API server refuses: see [transition.Changes].
-func (ref *reference) changes(crds []*apiextensionsv1.CustomResourceDefinition, expression *regexp.Regexp, apply func(*unstructured.Unstructured) error) (all []transition.Change, refused int, err error) {
-	var lists [][]transition.Change
-	known := map[string]bool{}
-	for _, sample := range ref.first.run.samples {
-		if sample.GetName() == "" {
-			continue // each run has another one
-		}
-		list, n, err := transition.Changes(crds, sample, expression, apply)
-		if err != nil {
-			return nil, 0, err
-		}
-		for i, c := range list {
-			if known[c.Name] { // an object of another namespace has its name
-				list[i].Name = strings.Replace(c.Name, "/", "/"+sample.GetNamespace()+"/", 1)
-			}
-			known[list[i].Name] = true
-		}
-		lists = append(lists, list)
-		refused += n
-	}
-	return transition.Alternate(lists...), refused, nil
-}
-
-// change returns the change that has a name.
-func (ref *reference) change(crds []*apiextensionsv1.CustomResourceDefinition, name string) (*transition.Change, error) {
-	if ref == nil || ref.first == nil || ref.first.run.workload.course == nil {
-		return nil, fmt.Errorf("%q is a transition, and the test has no option WithTransitions", name)
-	}
-	all, _, err := ref.changes(crds, every, func(*unstructured.Unstructured) error { return nil })
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		if all[i].Name == name {
-			return &all[i], nil
-		}
-	}
-	return nil, fmt.Errorf("the objects that the script creates have no transition %q", name)
-}
-
-// transitions returns the plans of the transitions that the API server accepts.
-func (ref *reference) transitions(crds []*apiextensionsv1.CustomResourceDefinition, expression *regexp.Regexp) ([]fault.Plan, error) {
-	server := apiserver.New(apiserver.Options{Now: time.Now})
-	if err := server.InstallPrepared(prepared(crds)); err != nil {
-		return nil, err
-	}
-	v := &validation{server, map[string]*unstructured.Unstructured{}}
-	for _, sample := range ref.first.run.samples {
-		if err := v.create(sample); err != nil {
-			return nil, err
-		}
-	}
-	all, refused, err := ref.changes(crds, expression, v.apply)
-	if err != nil {
-		return nil, err
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("no transition matches %q (the API server refuses %d): the script must create custom resources with a spec before it updates or deletes one", expression, refused)
-	}
-	var plans []fault.Plan
-	for _, c := range all {
-		plans = append(plans, fault.Plan{Transition: c.Name})
-	}
-	return plans, nil
-}
-
-// validation is an API server that says which objects are valid.
-type validation struct {
-	server  *apiserver.Server
-	samples map[string]*unstructured.Unstructured
-}
-
-func (v *validation) create(sample *unstructured.Unstructured) error {
-	v.samples[idOf(sample)] = sample
-	_, err := v.ask(http.MethodPost, sample)
-	return err
-}
-
-// apply replaces an object. One that can't be replaced is as it was created after that.
-func (v *validation) apply(obj *unstructured.Unstructured) error {
-	current, err := v.ask(http.MethodGet, obj)
-	if err != nil {
-		return err
-	}
-	next := obj.DeepCopy()
-	next.SetResourceVersion(current.GetResourceVersion())
-	if _, err = v.ask(http.MethodPut, next); err == nil {
-		return nil
-	}
-	if _, again := v.ask(http.MethodDelete, current); again != nil {
-		return again
-	}
-	return errors.Join(err, v.create(v.samples[idOf(obj)]))
-}
-
-// ask sends a request about an object, and returns that of the answer.
-func (v *validation) ask(method string, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	resource, namespaced, err := v.server.ResourceFor(obj.GroupVersionKind())
-	if err != nil {
-		return nil, err
-	}
-	path := cluster.CollectionPath(resource, namespaceOf(obj, namespaced))
-	if method != http.MethodPost {
-		path += "/" + obj.GetName()
-	}
-	body, err := json.Marshal(obj)
-	if err != nil {
-		return nil, err
-	}
-	if method == http.MethodDelete {
-		body = nil
-	}
-	request, err := apiserver.NewRequest(method, path, "application/json", body)
-	if err != nil {
-		return nil, err
-	}
-	request.Actor = "user"
-	response := v.server.Serve(request)
-	if response.Code >= http.StatusBadRequest {
-		return nil, fmt.Errorf("%s %s: %d: %s", method, path, response.Code, response.Body)
-	}
-	answer := &unstructured.Unstructured{}
-	return answer, answer.UnmarshalJSON(response.Body)
+// counts reports whether a thing is compared: it is one of these, or outside the cluster.
+func (list things) counts(thing string) bool {
+	thing, _, _ = strings.Cut(thing, " #") // the number of those that have the same name
+	_, ok := list[thing]
+	return ok || strings.HasPrefix(thing, "external ")
 }

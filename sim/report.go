@@ -379,9 +379,7 @@ func (r *Report) runOne(t *testing.T) {
 	}
 	text := fmt.Sprintf("%s\n%s\nlog of the operator:\n%s", result.plan, result.trace, strings.Join(result.trace.Logs(), "\n"))
 	t.Log(text)
-	shown := outcome{Violations: result.violations, Writes: result.writes}
-	shown.split(plan, r.settings)
-	result.violations, result.writes = shown.Violations, shown.Writes
+	result.violations, result.writes, _ = r.settings.split(plan, result.violations, result.writes)
 	for i, fired := range result.fired {
 		if !fired {
 			t.Errorf("the run never came to the place of %q", plan.Faults[i])

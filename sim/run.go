@@ -10,7 +10,6 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 
@@ -66,14 +65,9 @@ type run struct {
 	// Only the driver uses the rest.
 	aborted     bool
 	checkpoints []snapshot.Snapshot
-	entries     []int // for each checkpoint, its entry in the trace
-	ended       int   // the last checkpoint of the script
-
-	// In a simulation of transitions:
-	samples []*unstructured.Unstructured // objects that the script has created, as it has
-	written map[string]bool              // objects that the operator or a user has written
-	failing []judge.Failing              // at the end of the script
-	invalid bool                         // the server refuses the transition
+	entries     []int   // for each checkpoint, its entry in the trace
+	ended       int     // the last checkpoint of the script
+	played      *played // in a simulation of transitions; nil in others
 }
 
 // backoffCap is how long controller-runtime's rate limiter makes a failing object wait at most, and
@@ -88,6 +82,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 	r := &run{
 		workload: workload, plan: plan, scheme: schemeOf(workload), reference: ref, trace: trace.New(), externals: map[string]*inventory{},
 		account: allowed.account, usage: allowed.recorded(), writes: writes.New(), needs: needs.New(),
+		played: newPlayed(workload.course),
 	}
 	server := apiserver.New(apiserver.Options{Now: time.Now, Seed: plan.Seed + 1, Authorizer: authorizerOf(r.usage), Refused: r.refused})
 	if err := server.InstallPrepared(prepared(crds)); err != nil {
@@ -152,7 +147,9 @@ func (r *run) changed(c apiserver.Change) {
 		r.players.Changed(c) // a player may be of Leases
 		return               // the judge sees Kubernetes Events when they are written
 	}
-	r.noteWritten(c)
+	if r.played != nil {
+		r.played.noteWritten(c)
+	}
 	r.cluster.Changed(c)
 	r.writes.Changed(c)
 	r.needs.Changed(c)
@@ -236,7 +233,7 @@ func (r *run) scriptFailed(text string) {
 // awaitsRetry reports whether an operator that is idle has failed as the last, although it does not
 // without faults, and may not have tried again for that long.
 func (r *run) awaitsRetry() bool {
-	judged := r.workload.course != nil || r.reference != nil && !r.reference.fails
+	judged := r.played != nil || r.reference != nil && !r.reference.fails
 	return judged && r.schedule.Quiet() < backoffCap && len(r.processes.failing()) > 0
 }
 
@@ -311,7 +308,7 @@ func (r *run) snapshot() snapshot.Snapshot {
 		if normalize := r.workload.Normalize; normalize != nil && !normalize((*Object)(o)) {
 			return false
 		}
-		if r.workload.course != nil {
+		if r.played != nil {
 			transition.Forget(o.Resource.Group, o.Content)
 		}
 		return true

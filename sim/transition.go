@@ -18,6 +18,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/sim/report"
 )
 
 // WithTransitions changes what users create instead of running faults. The script is played until it
@@ -45,12 +46,6 @@ func ByDesign(expression, reason string) Option {
 	return func(s *settings) {
 		s.meant = append(s.meant, &meant{expression: regexp.MustCompile(expression), reason: reason})
 	}
-}
-
-// course is which part of a transition a run shows.
-type course struct {
-	change *transition.Change // nil in a run that shows how the objects are without one
-	fresh  bool               // the object is created as changed
 }
 
 // unjudged are oracles about a run of the script without a mistake in it, and about its end.
@@ -107,11 +102,14 @@ func runTransition(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomReso
 
 // ends reports whether a run says nothing about its end, or was not possible.
 func (r *result) ends() bool {
-	return r.run.invalid || r.run.aborted || slices.ContainsFunc(r.violations, func(v oracle.Violation) bool { return slices.Contains(endsExploration, v.Oracle) })
+	return r.run.played.invalid || r.run.aborted || slices.ContainsFunc(r.violations, func(v oracle.Violation) bool { return slices.Contains(endsExploration, v.Oracle) })
 }
 
 // last returns the world at one of the last checkpoints of a run: 0 is the last one.
 func (r *result) last(n int) snapshot.Snapshot { return r.checkpoints[r.run.ended-n] }
+
+// things returns what the operator or a user has written in the run.
+func (r *result) things() things { return r.run.played.things(r.run.judge.Names()) }
 
 // violate adds a violation that shows at a checkpoint of a run; 0 is the last one.
 func (r *result) violate(name oracle.Name, n int, text string, differences []oracle.Difference) {
@@ -157,17 +155,17 @@ func (j *comparison) failure() string {
 	of := func(f judge.Failing) bool {
 		return f.Object == strings.TrimPrefix(j.change.Before.GetNamespace()+"/"+j.change.Before.GetName(), "/")
 	}
-	i := slices.IndexFunc(j.fresh.run.failing, of)
-	if i < 0 || slices.ContainsFunc(j.ref.first.run.failing, of) {
+	i := slices.IndexFunc(j.fresh.run.played.failing, of)
+	if i < 0 || slices.ContainsFunc(j.ref.first.run.played.failing, of) {
 		return ""
 	}
-	return j.fresh.run.failing[i].Err
+	return j.fresh.run.played.failing[i].Err
 }
 
 // lacks reports whether there is less of what the operator makes than without the change.
 func (j *comparison) lacks() bool {
-	samples := j.ref.first.run.things()
-	return transition.Fails(j.change.Kind, j.ref.first.last(0), j.fresh.last(0), func(thing string) bool { return samples[thing] || !j.ref.first.run.counts(thing) })
+	written := j.ref.first.things()
+	return transition.Fails(j.change.Kind, j.ref.first.last(0), j.fresh.last(0), func(thing string) bool { return written[thing] || !written.counts(thing) })
 }
 
 // sameAsFresh returns what differs between the worlds of a changed object and one that was created like
@@ -181,12 +179,13 @@ func (j *comparison) sameAsFresh(changing *result) []oracle.Difference {
 
 // between returns what differs between the worlds of two runs, without what only players have written.
 func (j *comparison) between(wanted, shown *result, want, got snapshot.Snapshot) []oracle.Difference {
+	inWant, inGot := wanted.things(), shown.things()
 	return slices.DeleteFunc(judge.Between(want, got, j.ref.Mask), func(d oracle.Difference) bool {
-		of := shown.run
+		written := inGot
 		if _, ok := want[d.Thing]; ok {
-			of = wanted.run
+			written = inWant
 		}
-		return j.chance[snapshot.MaskKey(d)] || !of.counts(d.Thing)
+		return j.chance[snapshot.MaskKey(d)] || !written.counts(d.Thing)
 	})
 }
 
@@ -222,21 +221,18 @@ type meant struct {
 	plans      int // in which it matches a violation
 }
 
-// split takes out of an outcome what is by design.
-func (o *outcome) split(plan fault.Plan, s *settings) {
-	for i, m := range s.meant {
-		var violations []oracle.Violation
-		writes := o.Writes[:0:0]
-		for n, v := range o.Violations {
-			if m.expression.MatchString(string(v.Oracle) + ": " + plan.Transition) {
-				continue
-			}
-			violations, writes = append(violations, v), append(writes, o.write(n))
-		}
-		if len(violations) < len(o.Violations) {
-			o.Violations, o.Writes, o.Meant = violations, writes, append(o.Meant, i)
+// split returns the violations of a plan without those that are by design, and which options match.
+func (s *settings) split(plan fault.Plan, all []oracle.Violation, writes []*report.Write) (violations []oracle.Violation, theirs []*report.Write, matched []int) {
+	for n, v := range all {
+		i := slices.IndexFunc(s.meant, func(m *meant) bool { return m.expression.MatchString(string(v.Oracle) + ": " + plan.Transition) })
+		switch {
+		case i < 0:
+			violations, theirs = append(violations, v), append(theirs, writes[n])
+		case !slices.Contains(matched, i):
+			matched = append(matched, i)
 		}
 	}
+	return violations, theirs, matched
 }
 
 // note counts the plans in which something is by design.

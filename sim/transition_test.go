@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
 
 // shops is the definition of a kind with a page that can be empty, an image, and a name that does not
@@ -212,6 +214,90 @@ func TestTransitions(t *testing.T) {
 				if !strings.Contains(f.Again, "-sim.plan='change shop/a spec.") || !strings.Contains(f.Text, f.Plan.Transition) {
 					t.Errorf("again: %s\n%s", f.Again, f.Text)
 				}
+			}
+		})
+	}
+}
+
+// A label that can't be changed is left out, and what is picked is run: all, those of a name, or some of
+// each kind.
+func TestPickedTransitions(t *testing.T) {
+	rings.Test(t, "simulates")
+	names := func(name string, options ...Option) (list []string) {
+		t.Run(name, func(t *testing.T) {
+			r, found := exploreShops(t, shopMistakes{}, options...)
+			if len(found) > 0 {
+				t.Errorf("found %v", found)
+			}
+			for _, p := range r.Plans {
+				list = append(list, p.Transition)
+			}
+		})
+		return list
+	}
+	all := names("all", WithTransitions(""))
+	if slices.ContainsFunc(all, func(name string) bool { return strings.HasPrefix(name, "shop/a spec.label: changed") }) || !slices.Contains(all, "shop/a spec.label: removed") {
+		t.Errorf("got %q", all)
+	}
+	if diff := cmp.Diff([]string{`shop/a spec.page: changed, "hello2"`, "shop/a spec.page: removed", `shop/a spec.page: empty, ""`}, names("page", WithTransitions(`spec\.page: `))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	some := names("some", WithTransitions(""), WithSample(4))
+	kinds := map[string]bool{}
+	for _, name := range some {
+		kinds[kindOfChange(fault.Plan{Transition: name})] = true
+	}
+	if len(some) != 4 || len(kinds) != 4 {
+		t.Errorf("got the sample %q", some)
+	}
+}
+
+// What is by design is no finding, and is counted. What matches nothing is said, too.
+func TestByDesign(t *testing.T) {
+	rings.Test(t, "simulates")
+	r, found := exploreShops(t, shopMistakes{keepsPage: true}, WithTransitions(`spec\.page`),
+		ByDesign(`^same-as-fresh: .* spec\.page: (removed|empty)`, "a page stays"), ByDesign("^recovers", "nothing does"))
+	if len(found) > 0 {
+		t.Errorf("found %v", found)
+	}
+	summary := r.simulation.Summary()
+	for _, want := range []string{`by design, in 2 plans: a page stays`, `violates "^recovers" by design, which nothing does: nothing does`, "3 transitions;"} {
+		if !strings.Contains(summary, want) {
+			t.Errorf("the summary lacks %q:\n%s", want, summary)
+		}
+	}
+}
+
+// A transition that the objects of the script do not have is said, and so is one without the option.
+func TestUnknownTransition(t *testing.T) {
+	w := shopWorkload(t, shopMistakes{})
+	for name, test := range map[string]struct {
+		options []Option
+		want    string
+	}{
+		"unknown": {[]Option{WithTransitions("")}, `have no transition "shop/a spec.none: removed"`},
+		"without": {nil, "has no option WithTransitions"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSettings(test.options)
+			of := w
+			if s.transitions != nil {
+				of.course = &course{}
+			}
+			crds := readCRDs(t, &of)
+			first, err := runPlan(t, &of, crds, fault.Plan{}, nil, s.silent())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ref := first.asReference()
+			if _, err := runPlan(t, &of, crds, fault.Plan{Transition: "shop/a spec.none: removed"}, ref, s.silent()); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got the error %v, want one with %q", err, test.want)
+			}
+			if s.transitions == nil {
+				return
+			}
+			if _, err := ref.transitions(crds, regexp.MustCompile(`spec\.none`)); err == nil || !strings.Contains(err.Error(), `no transition matches "spec`) {
+				t.Errorf("got the error %v", err)
 			}
 		})
 	}

@@ -118,7 +118,7 @@ func work(t *testing.T, w *Workload, s *settings) {
 			o.Err = err.Error()
 		} else {
 			o.Violations, o.Writes = ref.news(plan, result.violations, result.writes)
-			o.split(plan, s)
+			o.Violations, o.Writes, o.Meant = s.split(plan, o.Violations, o.Writes)
 			o.Fired, o.Requests, o.Needs = result.fired, result.requests, news.of(result.needs)
 			if len(o.Violations) > 0 {
 				o.Trace, o.Logs = result.trace.String(), lastLines(result.trace.Logs(), 40)
