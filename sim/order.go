@@ -28,7 +28,7 @@ func telling(plans []fault.Plan) []int {
 	}
 	for i, p := range plans {
 		switch n := len(p.Faults); {
-		case p.Transition != "":
+		case p.Transition != "" && n == 0:
 			single(kindOfChange(p), i)
 		case n == 0:
 			none = append(none, i)

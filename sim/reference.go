@@ -26,6 +26,8 @@ type reference struct {
 	needs  []permission.Need
 	unused []string // the rules of Workload.RBAC that no run without faults has used
 	first  *result
+
+	changing map[string]*reference // of transitions, by name, for runs of them with faults
 }
 
 // endsExploration are the oracles that must hold in a run without faults: without a script that
@@ -88,6 +90,7 @@ func (r *result) asReference() *reference {
 	watched, withholdable, usesClock := r.run.watches.kinds(), r.run.cluster.Withholdable(), r.run.processes.clockUsed()
 	return &reference{
 		first:     r,
+		changing:  map[string]*reference{},
 		known:     map[string]bool{},
 		needs:     r.needs,
 		unused:    r.run.unusedRules(),

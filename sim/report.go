@@ -80,7 +80,7 @@ func (r *Report) explore(t *testing.T) {
 		return
 	}
 	r.explorer.places, r.explorer.skipped = ref.places, r.settings.skipped
-	all, err := r.plans(ref)
+	all, err := r.plans(t, ref)
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}

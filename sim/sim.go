@@ -36,6 +36,7 @@ type settings struct {
 
 	transitions *regexp.Regexp // those to run instead of faults; nil: none
 	meant       []*meant
+	faults      int // with each transition
 }
 
 // WithPairs adds plans of two faults, chosen by the seed, to the plans of one.

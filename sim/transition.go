@@ -39,6 +39,11 @@ func WithTransitions(expression string) Option {
 	return func(s *settings) { s.transitions = regexp.MustCompile(expression) }
 }
 
+// WithFaults adds n plans to each transition that have one fault each, which strikes after the change.
+// The run has to be like that of the transition without the fault. Transitions get other kinds of faults,
+// at other places.
+func WithFaults(n int) Option { return func(s *settings) { s.faults = n } }
+
 // ByDesign declares what of the findings of transitions is meant, such as a queue that never shrinks:
 // "^recovers: queue/.* spec.size". The regular expression is matched with ORACLE: TRANSITION. The
 // reason is printed with the result. ByDesign panics if it is no regular expression.
@@ -48,18 +53,14 @@ func ByDesign(expression, reason string) Option {
 	}
 }
 
-// unjudged are oracles about a run of the script without a mistake in it, and about its end.
-var unjudged = []oracle.Name{oracle.EndsWell, oracle.SilentWhenIdle, oracle.NoNoopWrites}
-
-// silent returns the oracles that do not judge runs.
+// silent returns the oracles that do not judge runs. A transition may be a mistake, at which a reconcile
+// fails: see [comparison.failure].
 func (s *settings) silent() oracleSet {
 	if s.transitions == nil {
 		return s.without
 	}
 	silent := maps.Clone(s.without)
-	for _, name := range unjudged {
-		silent[name] = ""
-	}
+	silent[oracle.EndsWell] = ""
 	return silent
 }
 
@@ -74,6 +75,11 @@ func runTransition(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomReso
 		of := *w
 		of.course = &course{change: c, fresh: fresh}
 		return runOnce(t, &of, crds, plan, nil, without)
+	}
+	if len(plan.Faults) > 0 {
+		of := *w
+		of.course = &course{change: c}
+		return runFaults(t, &of, crds, plan, ref, without)
 	}
 	fresh, err := run(plan, true)
 	if err != nil || fresh.ends() {
@@ -98,6 +104,53 @@ func runTransition(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomReso
 	changing.requests += fresh.requests
 	changing.leaked = changing.leaked || fresh.leaked
 	return changing, nil
+}
+
+// runFaults runs a transition with faults. It is judged by the run without them.
+func runFaults(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan fault.Plan, ref *reference, without oracleSet) (*result, error) {
+	changing := ref.changing[plan.Transition]
+	if changing == nil {
+		var err error
+		if changing, err = ref.learnTransition(t, w, crds, without); err != nil {
+			return nil, err
+		}
+		ref.changing[plan.Transition] = changing
+	}
+	if changing.first.ends() {
+		return changing.first, nil // which was found without faults, too
+	}
+	r, err := runOnce(t, w, crds, plan, changing, without)
+	if err != nil {
+		return nil, err
+	}
+	r.violations, r.writes = changing.news(plan, r.violations, r.writes)
+	return r, nil
+}
+
+// learnTransition runs a transition without faults, and returns what runs of it with faults are judged
+// by.
+func (ref *reference) learnTransition(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefinition, without oracleSet) (*reference, error) {
+	first, err := runOnce(t, w, crds, fault.Plan{}, nil, without)
+	if err != nil {
+		return nil, err
+	}
+	if first.ends() {
+		first.violations, first.writes = nil, nil
+		return &reference{first: first}, nil
+	}
+	r := first.asReference()
+	maps.Copy(r.Mask, ref.Mask)
+	for _, v := range first.violations {
+		r.known[report.Key(v, nil)] = true
+	}
+	for seed := uint64(1); seed <= learningRuns; seed++ {
+		other, err := runOnce(t, w, crds, fault.Plan{Seed: seed}, nil, without)
+		if err != nil {
+			return nil, err
+		}
+		r.Learn(other.checkpoints)
+	}
+	return r, nil
 }
 
 // ends reports whether a run says nothing about its end, or was not possible.

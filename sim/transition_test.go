@@ -5,6 +5,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +25,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // shops is the definition of a kind with a page that can be empty, an image, and a name that does not
@@ -60,6 +63,7 @@ type shopMistakes struct {
 	fails     bool // its reconcile returns the error, and nothing else
 	panics    bool // without a page
 	keepsLast bool // the ConfigMap says which page was there before
+	swallows  bool // the error of a deletion
 }
 
 type shopOperator struct {
@@ -108,15 +112,21 @@ func (o *shopOperator) Reconcile(ctx context.Context, req reconcile.Request) (re
 	if page == "" && o.panics {
 		panic("no page")
 	}
-	if err := o.keepPage(ctx, shop, page); err != nil {
+	if err := o.keepPage(ctx, shop, page); errors.Is(err, errForeign) {
+		return reconcile.Result{RequeueAfter: time.Second * 30}, nil
+	} else if err != nil {
 		return reconcile.Result{}, err
 	}
 	image, _, _ := unstructured.NestedString(shop.Object, "spec", "image")
 	invalid := strings.Contains(image, "invalid") || strings.Contains(image, " ")
 	if !invalid {
 		secret := &corev1.Secret{ObjectMeta: o.child(shop)}
-		if err := o.Create(ctx, secret); client.IgnoreAlreadyExists(err) != nil {
+		if err := o.Get(ctx, req.NamespacedName, secret); client.IgnoreNotFound(err) != nil {
 			return reconcile.Result{}, err
+		} else if err != nil {
+			if err := o.Create(ctx, secret); err != nil {
+				return reconcile.Result{}, err
+			}
 		}
 	}
 	if invalid && o.fails {
@@ -134,6 +144,9 @@ func (o *shopOperator) Reconcile(ctx context.Context, req reconcile.Request) (re
 	}})
 }
 
+// errForeign says that the ConfigMap is another one.
+var errForeign = errors.New("it belongs to another client")
+
 // child returns the metadata of a child.
 func (o *shopOperator) child(shop *unstructured.Unstructured) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: "a", Namespace: "default", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(shop, shop.GroupVersionKind())}}
@@ -147,9 +160,16 @@ func (o *shopOperator) keepPage(ctx context.Context, shop *unstructured.Unstruct
 	}
 	there := err == nil
 	last := cm.Data["page"]
+	if there && !metav1.IsControlledBy(cm, shop) {
+		return errForeign
+	}
 	switch {
 	case page == "" && there && !o.keepsPage:
-		return o.Delete(ctx, cm)
+		err := o.Delete(ctx, cm, client.Preconditions{UID: new(cm.UID)})
+		if o.swallows {
+			return nil
+		}
+		return client.IgnoreNotFound(err)
 	case page == "" || there && last == page:
 		return nil
 	}
@@ -252,6 +272,39 @@ func TestPickedTransitions(t *testing.T) {
 	}
 }
 
+// A mistake that shows only when something goes wrong after a change is found with faults, and the right
+// twin survives all of them.
+func TestTransitionsWithFaults(t *testing.T) {
+	rings.Test(t, "simulates")
+	for _, swallows := range []bool{false, true} {
+		t.Run(fmt.Sprint(swallows), func(t *testing.T) {
+			r, found := exploreShops(t, shopMistakes{swallows: swallows}, WithTransitions(`spec\.page: removed`), WithFaults(1000))
+			want := "change shop/a spec.page: removed; refuse write "
+			shown := slices.ContainsFunc(r.Findings, func(f Finding) bool {
+				return f.Violation.Oracle == oracle.SameEnd && strings.HasPrefix(f.Plan.String(), want) && strings.Contains(f.Again, want)
+			})
+			if shown != swallows || !swallows && len(found) > 0 {
+				t.Errorf("found %q", found)
+			}
+			if len(r.Plans) < 50 || slices.ContainsFunc(r.Plans, func(p fault.Plan) bool { return p.Transition == "" || strings.HasSuffix(p.String(), " write 1") }) {
+				t.Errorf("there are %d plans: %v", len(r.Plans), r.Plans)
+			}
+		})
+	}
+	t.Run("some", func(t *testing.T) {
+		r, _ := exploreShops(t, shopMistakes{}, WithTransitions(`spec\.page: `), WithFaults(2))
+		faults := map[string]bool{}
+		for _, p := range r.Plans {
+			for _, f := range p.Faults {
+				faults[f.String()] = true
+			}
+		}
+		if len(r.Plans) != 9 || len(faults) != 6 {
+			t.Errorf("got %q", r.Plans)
+		}
+	})
+}
+
 // What is by design is no finding, and is counted. What matches nothing is said, too.
 func TestByDesign(t *testing.T) {
 	rings.Test(t, "simulates")
@@ -261,7 +314,7 @@ func TestByDesign(t *testing.T) {
 		t.Errorf("found %v", found)
 	}
 	summary := r.simulation.Summary()
-	for _, want := range []string{`by design, in 2 plans: a page stays`, `violates "^recovers" by design, which nothing does: nothing does`, "3 transitions;"} {
+	for _, want := range []string{`by design, in 2 plans: a page stays`, `violates "^recovers" by design, which nothing does: nothing does`, "3 transitions, 0 of them with a fault;"} {
 		if !strings.Contains(summary, want) {
 			t.Errorf("the summary lacks %q:\n%s", want, summary)
 		}

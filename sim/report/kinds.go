@@ -141,6 +141,7 @@ func (s *Simulation) Fill(outcomes []Outcome) {
 		switch n := o.faults(); {
 		case o.isChange():
 			s.Plans.Changes++
+			s.Plans.Singles += min(1, len(o.Plan.Faults))
 		case n == 1:
 			s.Plans.Singles++
 		case n > 1:

@@ -68,7 +68,7 @@ type Plans struct {
 	Run     int `json:"run"`               // fewer than Total when the simulation was stopped
 	Singles int `json:"singles"`           // of those that were run, with one fault
 	Pairs   int `json:"pairs"`             // with two
-	Changes int `json:"changes,omitempty"` // with a transition, which are not among Singles
+	Changes int `json:"changes,omitempty"` // with a transition, alone or with a fault
 	Bad     int `json:"bad"`               // that violate an oracle
 	Missed  int `json:"missed"`            // in which a fault found no place
 

@@ -221,7 +221,7 @@ func (s *Simulation) Summary() string {
 	var b strings.Builder
 	p := s.Plans
 	if p.Changes > 0 {
-		fmt.Fprintf(&b, "%d transitions; %d requests", p.Changes, s.Requests)
+		fmt.Fprintf(&b, "%d transitions, %d of them with a fault; %d requests", p.Changes, p.Singles, s.Requests)
 	} else {
 		fmt.Fprintf(&b, "%d plans: %d single faults, %d pairs, %d without faults in other orders; %d requests",
 			p.Run, p.Singles, p.Pairs, p.Run-p.Singles-p.Pairs, s.Requests)
