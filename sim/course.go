@@ -63,7 +63,8 @@ func idOf(obj *unstructured.Unstructured) string {
 	return obj.GroupVersionKind().GroupKind().String() + " " + obj.GetNamespace() + "/" + obj.GetName()
 }
 
-// patchOf returns what "kubectl apply" sends for an object of which another form was applied before.
+// patchOf returns what "kubectl apply" sends for an object of which another form was applied
+// before.
 func patchOf(from, to *unstructured.Unstructured, current []byte) ([]byte, error) {
 	before, err := json.Marshal(from)
 	if err != nil {
@@ -76,8 +77,8 @@ func patchOf(from, to *unstructured.Unstructured, current []byte) ([]byte, error
 	return jsonmergepatch.CreateThreeWayJSONMergePatch(before, after, current)
 }
 
-// unlessRefused returns the error of a request that makes a transition. It ends the run if the server
-// finds the object invalid: then there is no such transition.
+// unlessRefused returns the error of a request that makes a transition. It ends the run if the
+// server finds the object invalid: then there is no such transition.
 func (p *played) unlessRefused(err error) error {
 	if p.change != nil && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
 		p.invalid = true
@@ -104,7 +105,8 @@ func (p *played) noteWritten(c apiserver.Change) {
 	}
 }
 
-// things returns what the operator or a user has written, as snapshots name it, and whether a user has.
+// things returns what the operator or a user has written, as snapshots name it, and whether a user
+// has.
 func (p *played) things(names *strings.Replacer) things {
 	list := things{}
 	for of, byUser := range p.written {

@@ -33,8 +33,8 @@ func (r *Report) plans(t *testing.T, ref *reference) ([]fault.Plan, error) {
 	return all, nil
 }
 
-// withFaults returns plans of a transition with one fault each, from a place on in the order in which
-// faults are tried.
+// withFaults returns plans of a transition with one fault each, from a place on in the order in
+// which faults are tried.
 func (r *Report) withFaults(t *testing.T, ref *reference, p fault.Plan, from int) ([]fault.Plan, error) {
 	c, err := ref.change(r.crds, p.Transition)
 	if err != nil {

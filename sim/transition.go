@@ -6,7 +6,6 @@ package sim
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,51 +20,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/report"
 )
 
-// WithTransitions changes what users create instead of running faults. The script is played until it
-// updates or deletes an object for the first time. From the definitions of the custom resources that it
-// has created until then, the simulator derives what users may do with each property: change it, set it
-// to its smallest and largest value, empty, remove and add it, and set it to what the schema allows and
-// makes no sense. What the API server refuses is left out.
-//
-// For each transition there are two worlds. In one the script creates the object as changed. In the
-// other the object is changed when the operator is idle, and then changed back. Both have to end alike
-// (the oracle same-as-fresh), and the second one as without the change (recovers). If the operator
-// can't do what a mistake asks for, or its last reconcile fails, a status or an Event has to say
-// something (mistake-reported), and what worked may stay.
-//
-// Only those transitions are run whose names the regular expression matches: "memcached/shop spec.size:
-// minimum, 1". WithTransitions panics if it is none.
-func WithTransitions(expression string) Option {
-	return func(s *settings) { s.transitions = regexp.MustCompile(expression) }
-}
-
-// WithFaults adds n plans to each transition that have one fault each, which strikes after the change.
-// The run has to be like that of the transition without the fault. Transitions get other kinds of faults,
-// at other places.
-func WithFaults(n int) Option { return func(s *settings) { s.faults = n } }
-
-// ByDesign declares what of the findings of transitions is meant, such as a queue that never shrinks:
-// "^recovers: queue/.* spec.size". The regular expression is matched with ORACLE: TRANSITION. The
-// reason is printed with the result. ByDesign panics if it is no regular expression.
-func ByDesign(expression, reason string) Option {
-	return func(s *settings) {
-		s.meant = append(s.meant, &meant{expression: regexp.MustCompile(expression), reason: reason})
-	}
-}
-
-// silent returns the oracles that do not judge runs. A transition may be a mistake, at which a reconcile
-// fails: see [comparison.failure].
-func (s *settings) silent() oracleSet {
-	if s.transitions == nil {
-		return s.without
-	}
-	silent := maps.Clone(s.without)
-	silent[oracle.EndsWell] = ""
-	return silent
-}
-
-// runTransition runs a workload in which an object is created as changed, and one in which it is changed
-// when the operator is idle.
+// runTransition runs a workload in which an object is created as changed, and one in which it is
+// changed when the operator is idle.
 func runTransition(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan fault.Plan, ref *reference, without oracleSet) (*result, error) {
 	c, err := ref.change(crds, plan.Transition)
 	if err != nil {
@@ -127,8 +83,8 @@ func runFaults(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResource
 	return r, nil
 }
 
-// learnTransition runs a transition without faults, and returns what runs of it with faults are judged
-// by.
+// learnTransition runs a transition without faults, and returns what runs of it with faults are
+// judged by.
 func (ref *reference) learnTransition(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefinition, without oracleSet) (*reference, error) {
 	first, err := runOnce(t, w, crds, fault.Plan{}, nil, without)
 	if err != nil {
@@ -202,8 +158,8 @@ func (j *comparison) unreported() bool {
 	return true
 }
 
-// failure returns the error of the last reconcile of the object that was created as changed, unless it
-// fails without the change, too.
+// failure returns the error of the last reconcile of the object that was created as changed, unless
+// it fails without the change, too.
 func (j *comparison) failure() string {
 	of := func(f judge.Failing) bool {
 		return f.Object == strings.TrimPrefix(j.change.Before.GetNamespace()+"/"+j.change.Before.GetName(), "/")
@@ -221,8 +177,8 @@ func (j *comparison) lacks() bool {
 	return transition.Fails(j.change.Kind, j.ref.first.last(0), j.fresh.last(0), func(thing string) bool { return written[thing] || !written.counts(thing) })
 }
 
-// sameAsFresh returns what differs between the worlds of a changed object and one that was created like
-// this. What worked may stay where a mistake is in the way.
+// sameAsFresh returns what differs between the worlds of a changed object and one that was created
+// like this. What worked may stay where a mistake is in the way.
 func (j *comparison) sameAsFresh(changing *result) []oracle.Difference {
 	if j.lacks() || j.failure() != "" {
 		return nil
@@ -230,7 +186,8 @@ func (j *comparison) sameAsFresh(changing *result) []oracle.Difference {
 	return j.between(j.fresh, changing, j.fresh.last(0), changing.last(1))
 }
 
-// between returns what differs between the worlds of two runs, without what only players have written.
+// between returns what differs between the worlds of two runs, without what only players have
+// written.
 func (j *comparison) between(wanted, shown *result, want, got snapshot.Snapshot) []oracle.Difference {
 	inWant, inGot := wanted.things(), shown.things()
 	return slices.DeleteFunc(judge.Between(want, got, j.ref.Mask), func(d oracle.Difference) bool {
@@ -265,32 +222,4 @@ func (j *comparison) judge(changing *result) {
 	add(oracle.SameAsFresh, 1, fmt.Sprintf("after %s, the world is not that of an object which is created like this:", j.change.Name), j.sameAsFresh(changing))
 	add(oracle.Recovers, 0, fmt.Sprintf("when %s is changed back, the world is not what it was before:", j.change.Name),
 		j.between(j.ref.first, changing, j.ref.first.last(0), changing.last(0)))
-}
-
-// meant is an option ByDesign.
-type meant struct {
-	expression *regexp.Regexp
-	reason     string
-	plans      int // in which it matches a violation
-}
-
-// split returns the violations of a plan without those that are by design, and which options match.
-func (s *settings) split(plan fault.Plan, all []oracle.Violation, writes []*report.Write) (violations []oracle.Violation, theirs []*report.Write, matched []int) {
-	for n, v := range all {
-		i := slices.IndexFunc(s.meant, func(m *meant) bool { return m.expression.MatchString(string(v.Oracle) + ": " + plan.Transition) })
-		switch {
-		case i < 0:
-			violations, theirs = append(violations, v), append(theirs, writes[n])
-		case !slices.Contains(matched, i):
-			matched = append(matched, i)
-		}
-	}
-	return violations, theirs, matched
-}
-
-// note counts the plans in which something is by design.
-func (s *settings) note(which []int) {
-	for _, i := range which {
-		s.meant[i].plans++
-	}
 }

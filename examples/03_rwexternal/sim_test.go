@@ -22,9 +22,9 @@ func TestSurvivesEverything(t *testing.T) {
 	exampletest.Simulate(t, simWorkload(t))
 }
 
-// A user may change each field, and change it back.
+// A user may change each field, and change it back, whatever goes wrong after that.
 func TestTransitions(t *testing.T) {
-	exampletest.Simulate(t, simWorkload(t), sim.WithTransitions(""))
+	exampletest.Simulate(t, simWorkload(t), sim.WithTransitions(""), sim.WithFaults(3))
 }
 
 func simWorkload(t *testing.T) sim.Workload {

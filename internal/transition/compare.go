@@ -64,8 +64,8 @@ func (c Change) Unreported() string {
 	return fmt.Sprintf("an object with %s has nothing of what it has without it, and neither its status nor an Event says why", c.Name)
 }
 
-// Reported reports whether the status of an object says something, in a cluster with some objects, or
-// an Event about it. That a generation was observed says nothing.
+// Reported reports whether the status of an object says something, in a cluster with some objects,
+// or an Event about it. That a generation was observed says nothing.
 func Reported(cluster []map[string]any, object *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(cluster, func(content map[string]any) bool {
 		other := unstructured.Unstructured{Object: content}

@@ -18,10 +18,10 @@ type Change struct {
 	Before, Changed *unstructured.Unstructured
 }
 
-// Changes returns the changes of an object, by the definition of its kind, whose names an expression
-// matches, and how many of these an API server refuses. There are none of a kind without a definition.
-// apply creates the object in the API server, or changes it there as users do. A change that the API
-// server does not let users take back is refused.
+// Changes returns the changes of an object, by the definition of its kind, whose names an
+// expression matches, and how many of these an API server refuses. There are none of a kind without
+// a definition. apply creates the object in the API server, or changes it there as users do. A
+// change that the API server does not let users take back is refused.
 func Changes(definitions []*apiextensionsv1.CustomResourceDefinition, object *unstructured.Unstructured, expression *regexp.Regexp, apply func(*unstructured.Unstructured) error) (accepted []Change, refused int, err error) {
 	kind := object.GroupVersionKind()
 	for _, d := range definitions {

@@ -220,9 +220,12 @@ func shortName(k fault.Kind) string {
 func (s *Simulation) Summary() string {
 	var b strings.Builder
 	p := s.Plans
-	if p.Changes > 0 {
+	switch {
+	case p.Changes > 0 && p.Singles == 0:
+		fmt.Fprintf(&b, "%d transitions; %d requests", p.Changes, s.Requests)
+	case p.Changes > 0:
 		fmt.Fprintf(&b, "%d transitions, %d of them with a fault; %d requests", p.Changes, p.Singles, s.Requests)
-	} else {
+	default:
 		fmt.Fprintf(&b, "%d plans: %d single faults, %d pairs, %d without faults in other orders; %d requests",
 			p.Run, p.Singles, p.Pairs, p.Run-p.Singles-p.Pairs, s.Requests)
 	}
