@@ -39,8 +39,16 @@ type result struct {
 	run         *run
 }
 
-// runPlan runs a workload once, in a bubble of its own.
-func runPlan(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan fault.Plan, ref *reference, without oracleSet) (result *result, err error) {
+// runPlan runs a workload once. A transition takes two runs.
+func runPlan(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan fault.Plan, ref *reference, without oracleSet) (*result, error) {
+	if plan.Transition != "" {
+		return runTransition(t, workload, crds, plan, ref, without)
+	}
+	return runOnce(t, workload, crds, plan, ref, without)
+}
+
+// runOnce runs a workload once, in a bubble of its own.
+func runOnce(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition, plan fault.Plan, ref *reference, without oracleSet) (result *result, err error) {
 	prepareNetwork()
 	if workload.rules.Network == "" {
 		defer watchNetwork()()

@@ -63,7 +63,7 @@ func (b budget) of(plans []fault.Plan) []int {
 	var list []int
 	for _, i := range telling(plans) {
 		kind := triedBy(plans[i])
-		if tried[kind]++; tried[kind] <= most || len(plans[i].Faults) == 0 {
+		if tried[kind]++; tried[kind] <= most || len(plans[i].Faults) == 0 && plans[i].Transition == "" {
 			list = append(list, i)
 		}
 	}
@@ -79,6 +79,9 @@ const pairsKind = "pairs"
 func triedBy(p fault.Plan) string {
 	switch len(p.Faults) {
 	case 0:
+		if p.Transition != "" {
+			return "change: " + kindOfChange(p)
+		}
 		return "no fault"
 	case 1:
 		f := p.Faults[0]

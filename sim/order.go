@@ -15,21 +15,25 @@ import (
 
 // telling returns the places of plans in the order in which they are begun: those first of which
 // much can be learned when there is little time. Plans without faults come first, then one of each
-// kind of fault after the other, at places all over the run, and pairs last.
+// kind of fault, or of transition, after the other, at places all over the run, and pairs last.
 func telling(plans []fault.Plan) []int {
 	var none, pairs []int
 	var kinds []string
 	singles := map[string][]int{}
+	single := func(kind string, i int) {
+		if len(singles[kind]) == 0 {
+			kinds = append(kinds, kind)
+		}
+		singles[kind] = append(singles[kind], i)
+	}
 	for i, p := range plans {
-		switch len(p.Faults) {
-		case 0:
+		switch n := len(p.Faults); {
+		case p.Transition != "" && n == 0:
+			single(kindOfChange(p), i)
+		case n == 0:
 			none = append(none, i)
-		case 1:
-			kind := p.Faults[0].Kind.String() + p.Faults[0].How
-			if len(singles[kind]) == 0 {
-				kinds = append(kinds, kind)
-			}
-			singles[kind] = append(singles[kind], i)
+		case n == 1:
+			single(p.Faults[0].Kind.String()+p.Faults[0].How, i)
 		default:
 			pairs = append(pairs, i)
 		}
@@ -46,6 +50,13 @@ func telling(plans []fault.Plan) []int {
 		}
 	}
 	return append(order, pairs...)
+}
+
+// kindOfChange returns in which way a transition changes a property, by its name.
+func kindOfChange(p fault.Plan) string {
+	_, kind, _ := strings.Cut(p.Transition, ": ")
+	kind, _, _ = strings.Cut(kind, ",")
+	return kind
 }
 
 // spread orders a list so that each beginning of it has elements from all over it: the first, the

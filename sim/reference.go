@@ -25,6 +25,9 @@ type reference struct {
 	fails  bool            // a reconcile has failed at the end of a stage
 	needs  []permission.Need
 	unused []string // the rules of Workload.RBAC that no run without faults has used
+	first  *result
+
+	changing map[string]*reference // of transitions, by name, for runs of them with faults
 }
 
 // endsExploration are the oracles that must hold in a run without faults: without a script that
@@ -38,7 +41,7 @@ var endsExploration = []oracle.Name{
 // with the write that is most likely wrong. That run itself shows all of them, when it is run
 // again, and so does every run without a reference.
 func (r *reference) news(plan fault.Plan, violations []oracle.Violation, writes []*report.Write) ([]oracle.Violation, []*report.Write) {
-	if r == nil || len(plan.Faults) == 0 && plan.Seed == 0 {
+	if r == nil || len(plan.Faults) == 0 && plan.Seed == 0 && plan.Transition == "" {
 		return violations, writes
 	}
 	var newViolations []oracle.Violation
@@ -55,7 +58,7 @@ func (r *reference) news(plan fault.Plan, violations []oracle.Violation, writes 
 // judged by, and the first run, which may have violated oracles itself. It returns nil, and the
 // run, when that makes other runs pointless: see [endsExploration].
 func findReference(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomResourceDefinition, s *settings) (*reference, *result, error) {
-	first, err := runPlan(t, w, crds, fault.Plan{}, nil, s.without)
+	first, err := runPlan(t, w, crds, fault.Plan{}, nil, s.silent())
 	if err != nil || slices.ContainsFunc(first.violations, func(v oracle.Violation) bool { return slices.Contains(endsExploration, v.Oracle) }) {
 		return nil, first, err
 	}
@@ -65,7 +68,7 @@ func findReference(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomReso
 		r.fails = r.fails || v.Oracle == oracle.EndsWell
 	}
 	for seed := uint64(1); seed <= learningRuns; seed++ {
-		other, err := runPlan(t, w, crds, fault.Plan{Seed: seed}, nil, s.without)
+		other, err := runPlan(t, w, crds, fault.Plan{Seed: seed}, nil, s.silent())
 		if err != nil {
 			return nil, other, err
 		}
@@ -86,6 +89,8 @@ func (r *result) asReference() *reference {
 	checkpoints := r.checkpoints[:r.run.ended+1]
 	watched, withholdable, usesClock := r.run.watches.kinds(), r.run.cluster.Withholdable(), r.run.processes.clockUsed()
 	return &reference{
+		first:     r,
+		changing:  map[string]*reference{},
 		known:     map[string]bool{},
 		needs:     r.needs,
 		unused:    r.run.unusedRules(),

@@ -80,7 +80,10 @@ func (r *Report) explore(t *testing.T) {
 		return
 	}
 	r.explorer.places, r.explorer.skipped = ref.places, r.settings.skipped
-	all := ref.plans(r.settings)
+	all, err := r.plans(t, ref)
+	if err != nil {
+		t.Fatalf("sim: %v", err)
+	}
 	places, reason := r.chosen(all)
 	plans := at(all, places)
 	outcomes := r.run(t, plans)
@@ -91,6 +94,7 @@ func (r *Report) explore(t *testing.T) {
 		case o.Err != "":
 			t.Errorf("plan %q: %s", o.Plan, o.Err)
 		}
+		r.settings.note(o.Meant)
 		r.Plans = append(r.Plans, plans[i])
 		list = append(list, r.outcome(places[i], plans[i], o))
 	}
@@ -100,6 +104,7 @@ func (r *Report) explore(t *testing.T) {
 		}
 	}
 	r.simulation.Stopped = cmp.Or(r.simulation.Stopped, reason)
+	r.simulation.Off = append(r.simulation.Off, r.settings.byDesign()...)
 	ran := map[int]bool{}
 	for i, o := range outcomes {
 		ran[places[i]] = o.Plan != ""
@@ -339,6 +344,19 @@ func (s *settings) off() []report.Off {
 	return list
 }
 
+// byDesign lists what the test has declared to be meant.
+func (s *settings) byDesign() []report.Off {
+	var list []report.Off
+	for _, m := range s.meant {
+		what := fmt.Sprintf("violates %q by design, in %d plans", m.expression, m.plans)
+		if m.plans == 0 {
+			what = fmt.Sprintf("violates %q by design, which nothing does", m.expression)
+		}
+		list = append(list, report.Off{Declared: what, Reason: m.reason})
+	}
+	return list
+}
+
 // runOne runs the plan that was asked for, in this process, and prints all of it.
 func (r *Report) runOne(t *testing.T) {
 	t.Helper()
@@ -355,12 +373,13 @@ func (r *Report) runOne(t *testing.T) {
 		remark(t, "the run without faults does not work, so the plan is not run")
 	} else {
 		remark(t, "running the plan "+plan.String())
-		if result, err = runPlan(t, r.workload, r.crds, plan, ref, r.settings.without); err != nil {
+		if result, err = runPlan(t, r.workload, r.crds, plan, ref, r.settings.silent()); err != nil {
 			t.Fatalf("sim: %v", err)
 		}
 	}
 	text := fmt.Sprintf("%s\n%s\nlog of the operator:\n%s", result.plan, result.trace, strings.Join(result.trace.Logs(), "\n"))
 	t.Log(text)
+	result.violations, result.writes, _ = r.settings.split(plan, result.violations, result.writes)
 	for i, fired := range result.fired {
 		if !fired {
 			t.Errorf("the run never came to the place of %q", plan.Faults[i])

@@ -13,6 +13,7 @@ import (
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/ctrlkit/ctrlkit/internal/transition"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver/rbac"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
@@ -64,8 +65,9 @@ type run struct {
 	// Only the driver uses the rest.
 	aborted     bool
 	checkpoints []snapshot.Snapshot
-	entries     []int // for each checkpoint, its entry in the trace
-	ended       int   // the last checkpoint of the script
+	entries     []int   // for each checkpoint, its entry in the trace
+	ended       int     // the last checkpoint of the script
+	played      *played // in a simulation of transitions; nil in others
 }
 
 // backoffCap is how long controller-runtime's rate limiter makes a failing object wait at most, and
@@ -80,6 +82,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 	r := &run{
 		workload: workload, plan: plan, scheme: schemeOf(workload), reference: ref, trace: trace.New(), externals: map[string]*inventory{},
 		account: allowed.account, usage: allowed.recorded(), writes: writes.New(), needs: needs.New(),
+		played: newPlayed(workload.course),
 	}
 	server := apiserver.New(apiserver.Options{Now: time.Now, Seed: plan.Seed + 1, Authorizer: authorizerOf(r.usage), Refused: r.refused})
 	if err := server.InstallPrepared(prepared(crds)); err != nil {
@@ -143,6 +146,9 @@ func (r *run) changed(c apiserver.Change) {
 	if cluster.Ignored(c.Resource) {
 		r.players.Changed(c) // a player may be of Leases
 		return               // the judge sees Kubernetes Events when they are written
+	}
+	if r.played != nil {
+		r.played.noteWritten(c)
 	}
 	r.cluster.Changed(c)
 	r.writes.Changed(c)
@@ -227,7 +233,8 @@ func (r *run) scriptFailed(text string) {
 // awaitsRetry reports whether an operator that is idle has failed as the last, although it does not
 // without faults, and may not have tried again for that long.
 func (r *run) awaitsRetry() bool {
-	return r.reference != nil && !r.reference.fails && r.schedule.Quiet() < backoffCap && len(r.processes.failing()) > 0
+	judged := r.played != nil || r.reference != nil && !r.reference.fails
+	return judged && r.schedule.Quiet() < backoffCap && len(r.processes.failing()) > 0
 }
 
 // abort ends the run as soon as possible.
@@ -297,8 +304,14 @@ func (r *run) addCheckpoint() {
 func (r *run) snapshot() snapshot.Snapshot {
 	r.fakes.takeOver(r.systems)
 	source := snapshot.Source{Objects: r.cluster.Server.Objects(), Systems: r.systems, Names: r.judge.Names()}
-	if normalize := r.workload.Normalize; normalize != nil {
-		source.Normalize = func(o *snapshot.Object) bool { return normalize((*Object)(o)) }
+	source.Normalize = func(o *snapshot.Object) bool {
+		if normalize := r.workload.Normalize; normalize != nil && !normalize((*Object)(o)) {
+			return false
+		}
+		if r.played != nil {
+			transition.Forget(o.Resource.Group, o.Content)
+		}
+		return true
 	}
 	return snapshot.Take(source)
 }

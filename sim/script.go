@@ -51,6 +51,9 @@ func UpdateStatus[T client.Object](w *World, obj T, change func(T)) {
 }
 
 func updateObject[T client.Object](w *World, obj T, subresource string, change func(T)) {
+	if subresource == "" {
+		w.endBeginning()
+	}
 	text := "update " + w.run.describeObject(obj)
 	for started := time.Now(); ; time.Sleep(time.Second) {
 		err := w.try(text, func() error {

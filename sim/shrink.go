@@ -84,14 +84,14 @@ func (e *explorer) simpler(plan fault.Plan) []fault.Plan {
 	var list []fault.Plan
 	for _, f := range plan.Faults {
 		if len(plan.Faults) > 1 {
-			list = append(list, fault.Plan{Faults: []fault.Fault{f}})
+			list = append(list, fault.Plan{Transition: plan.Transition, Faults: []fault.Fault{f}})
 			if plan.Seed != 0 {
-				list = append(list, fault.Plan{Faults: []fault.Fault{f}, Seed: plan.Seed})
+				list = append(list, fault.Plan{Transition: plan.Transition, Faults: []fault.Fault{f}, Seed: plan.Seed})
 			}
 		}
 	}
 	if plan.Seed != 0 {
-		list = append(list, fault.Plan{Faults: plan.Faults})
+		list = append(list, fault.Plan{Transition: plan.Transition, Faults: plan.Faults})
 	}
 	for i, f := range plan.Faults {
 		for _, milder := range f.Milder(e.place(f)) {
@@ -101,7 +101,7 @@ func (e *explorer) simpler(plan fault.Plan) []fault.Plan {
 			faults := slices.Clone(plan.Faults)
 			faults[i] = milder
 			if compatible(faults) {
-				list = append(list, fault.Plan{Faults: faults, Seed: plan.Seed})
+				list = append(list, fault.Plan{Transition: plan.Transition, Faults: faults, Seed: plan.Seed})
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"flag"
 	"os"
+	"regexp"
 	"strconv"
 	"testing"
 
@@ -32,6 +33,10 @@ type settings struct {
 	skipped map[fault.Kind]string
 	from    string // a recording
 	rules   judge.Rules
+
+	transitions *regexp.Regexp // those to run instead of faults; nil: none
+	meant       []*meant
+	faults      int // with each transition
 }
 
 // WithPairs adds plans of two faults, chosen by the seed, to the plans of one.
@@ -174,6 +179,9 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 	}
 	readRecording(t, &workload, s)
 	workload.rules = s.rules
+	if s.transitions != nil {
+		workload.course = &course{}
+	}
 	if role != "" {
 		work(t, &workload, s)
 		return nil

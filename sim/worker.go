@@ -53,6 +53,7 @@ type outcome struct {
 	Needs      []permission.Need `json:",omitempty"` // that the worker has not reported already
 	Trace      string            `json:",omitempty"` // of a plan that has violated something
 	Logs       []string          `json:",omitempty"`
+	Meant      []int             `json:",omitempty"` // which options ByDesign match what it violates
 	Err        string            `json:",omitempty"`
 	Last       bool              `json:",omitempty"` // the worker ends after this plan
 
@@ -113,10 +114,11 @@ func work(t *testing.T, w *Workload, s *settings) {
 		o := outcome{Plan: lines.Text()}
 		if plan, err := fault.ParsePlan(o.Plan); err != nil {
 			o.Err = err.Error()
-		} else if result, err := runPlan(t, w, crds, plan, ref, s.without); err != nil {
+		} else if result, err := runPlan(t, w, crds, plan, ref, s.silent()); err != nil {
 			o.Err = err.Error()
 		} else {
 			o.Violations, o.Writes = ref.news(plan, result.violations, result.writes)
+			o.Violations, o.Writes, o.Meant = s.split(plan, o.Violations, o.Writes)
 			o.Fired, o.Requests, o.Needs = result.fired, result.requests, news.of(result.needs)
 			if len(o.Violations) > 0 {
 				o.Trace, o.Logs = result.trace.String(), lastLines(result.trace.Logs(), 40)

@@ -81,6 +81,7 @@ type Workload struct {
 
 	rules    judge.Rules          // what the options of [Run] declare
 	recorded *recording.Recording // of the option From; nil without it
+	course   *course              // in a simulation of transitions; nil in others
 }
 
 // An Object is one of a world, as it is compared with that of another world.

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,6 +27,8 @@ type World struct {
 	run     *run
 	clients int // that Config has made
 	detours int
+
+	beginning bool // the script ends when it changes an object
 }
 
 // scriptError ends a script.
@@ -52,6 +55,10 @@ func (w *World) play() {
 		w.run.abort()
 	}()
 	w.must("prepare", w.run.prepare)
+	if w.run.played != nil {
+		w.playCourse()
+		return
+	}
 	if script := w.run.workload.Script; script != nil { // with a recording it may be
 		script(w)
 	}
@@ -61,6 +68,67 @@ func (w *World) play() {
 	w.must("note the end", func() error { w.run.ended = len(w.run.checkpoints) - 1; return nil })
 	w.proveIdle()
 	w.must("look at the caches", func() error { w.run.judge.Idle(w.run.processes.idle(0)); return nil })
+}
+
+// endOfBeginning ends a script of which only the beginning is played.
+type endOfBeginning struct{}
+
+// endBeginning ends the script if only its beginning is played, which changes no object.
+func (w *World) endBeginning() {
+	if w.beginning {
+		panic(endOfBeginning{})
+	}
+}
+
+// playCourse plays the beginning of the script, and then the transition.
+func (w *World) playCourse() {
+	w.playBeginning()
+	w.Settle()
+	if p := w.run.played; p.changes() {
+		w.apply("change "+p.change.Name, p.change.Before, p.change.Changed)
+		w.Settle()
+		w.apply("change it back", p.change.Changed, p.change.Before)
+		w.Settle()
+	}
+	w.must("note the end", func() error {
+		w.run.ended, w.run.played.failing = len(w.run.checkpoints)-1, w.run.processes.failing()
+		return nil
+	})
+}
+
+func (w *World) playBeginning() {
+	if w.run.workload.Script == nil {
+		return
+	}
+	w.beginning = true
+	defer func() {
+		w.beginning = false
+		if r := recover(); r != nil && r != any(endOfBeginning{}) {
+			panic(r)
+		}
+	}()
+	w.run.workload.Script(w)
+}
+
+// apply changes an object as "kubectl apply" does, from what was applied before.
+func (w *World) apply(text string, from, to *unstructured.Unstructured) {
+	w.must(text, func() error {
+		collection, _, err := w.run.encode(from)
+		if err != nil {
+			return err
+		}
+		path := collection + "/" + from.GetName()
+		current, err := w.run.cluster.Ask("user", http.MethodGet, path, "", nil)
+		if err != nil {
+			return err
+		}
+		patch, err := patchOf(from, to, current)
+		if err != nil {
+			return err
+		}
+		_, err = w.run.cluster.Ask("user", http.MethodPatch, path, "application/merge-patch+json", patch)
+		return w.run.played.unlessRefused(err)
+	})
 }
 
 // try lets the driver do something at its turn, and waits for it.
@@ -94,6 +162,7 @@ func (w *World) Create(objs ...client.Object) {
 // Delete deletes objects as a user, in the way that kubectl does: in the background. Objects that
 // are gone already are no mistake.
 func (w *World) Delete(objs ...client.Object) {
+	w.endBeginning()
 	for _, obj := range objs {
 		w.must("delete "+w.run.describeObject(obj), func() error {
 			w.run.injector.Deletion()
@@ -136,6 +205,9 @@ func (w *World) becomeIdle() {
 	done := make(chan error, 1)
 	w.must("settle", func() error {
 		w.run.schedule.NotifyIdle(patience, func(err error) {
+			if errors.Is(err, schedule.ErrNotIdle) && w.run.played.excuses(w.run.processes.failing()) {
+				err = nil // it tries again and again, as it should
+			}
 			if errors.Is(err, schedule.ErrNotIdle) {
 				w.run.judge.Report(oracle.BecomesIdle, fmt.Sprintf("the operator has not become idle within %s", patience))
 				w.run.abort()

@@ -20,6 +20,11 @@ func TestSurvivesEverything(t *testing.T) {
 	exampletest.Simulate(t, simWorkload(t))
 }
 
+// A user may change each field, and change it back, whatever goes wrong after that.
+func TestTransitions(t *testing.T) {
+	exampletest.Simulate(t, simWorkload(t), sim.WithTransitions(""), sim.WithFaults(3))
+}
+
 func simWorkload(t *testing.T) sim.Workload {
 	return sim.Workload{
 		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"},

@@ -19,7 +19,16 @@ import (
 
 // The operator ends in the same state whatever goes wrong.
 func TestSurvivesEverything(t *testing.T) {
-	exampletest.Simulate(t, sim.Workload{
+	exampletest.Simulate(t, simWorkload(t))
+}
+
+// A user may change each field, and change it back, whatever goes wrong after that.
+func TestTransitions(t *testing.T) {
+	exampletest.Simulate(t, simWorkload(t), sim.WithTransitions(""), sim.WithFaults(3))
+}
+
+func simWorkload(t *testing.T) sim.Workload {
+	return sim.Workload{
 		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"},
 		Objects: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "results"}}},
 		Operator: func(ctx context.Context, p *sim.Process) error {
@@ -45,7 +54,7 @@ func TestSurvivesEverything(t *testing.T) {
 			w.Delete(external)
 			w.Settle()
 		},
-	})
+	}
 }
 
 func simScheme(t *testing.T) *runtime.Scheme { return exampletest.NewScheme(t, v1.AddToScheme) }

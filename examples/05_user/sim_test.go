@@ -24,7 +24,13 @@ import (
 // The operator ends in the same state whatever goes wrong, in the cluster and on the server, and
 // the published password works all the time.
 func TestSurvivesEverything(t *testing.T) {
-	exampletest.Simulate(t, sim.Workload{
+	exampletest.Simulate(t, userWorkload(t),
+		sim.WithoutFault(fault.Recreate, "a Server that has a User stays until its user deletes that"),
+		sim.WithoutFault(fault.DeleteAndCreate, "a Server that has a User stays until its user deletes that"))
+}
+
+func userWorkload(t *testing.T) sim.Workload {
+	return sim.Workload{
 		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"}, RBAC: []string{"config/rbac"}, ServiceAccount: "mysql-system/mysql-operator",
 		Quiet: 5 * time.Minute, // longer than the poll and the overlap
 		Operator: func(ctx context.Context, p *sim.Process) error {
@@ -65,14 +71,27 @@ func TestSurvivesEverything(t *testing.T) {
 			}
 			return true
 		},
-	},
-		sim.WithoutFault(fault.Recreate, "a Server that has a User stays until its user deletes that"),
-		sim.WithoutFault(fault.DeleteAndCreate, "a Server that has a User stays until its user deletes that"))
+	}
 }
 
 // Databases are created once, changed and dropped, whatever goes wrong.
 func TestDatabasesSurviveEverything(t *testing.T) {
-	exampletest.Simulate(t, sim.Workload{
+	exampletest.Simulate(t, databaseWorkload(t),
+		sim.WithoutFault(fault.Recreate, "a Server that has a Database stays until its user deletes that"),
+		sim.WithoutFault(fault.DeleteAndCreate, "a Server that has a Database stays until its user deletes that"))
+}
+
+// A user may change each field, and change it back.
+func TestTransitions(t *testing.T) {
+	for name, workload := range map[string]sim.Workload{"a user": userWorkload(t), "a database": databaseWorkload(t)} {
+		t.Run(name, func(t *testing.T) {
+			exampletest.Simulate(t, workload, sim.WithTransitions(""))
+		})
+	}
+}
+
+func databaseWorkload(t *testing.T) sim.Workload {
+	return sim.Workload{
 		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"}, RBAC: []string{"config/rbac"}, ServiceAccount: "mysql-system/mysql-operator",
 		Quiet: 5 * time.Minute,
 		Operator: func(ctx context.Context, p *sim.Process) error {
@@ -95,9 +114,7 @@ func TestDatabasesSurviveEverything(t *testing.T) {
 			w.Delete(newCredentials())
 			w.Settle()
 		},
-	},
-		sim.WithoutFault(fault.Recreate, "a Server that has a Database stays until its user deletes that"),
-		sim.WithoutFault(fault.DeleteAndCreate, "a Server that has a Database stays until its user deletes that"))
+	}
 }
 
 // checkEnd checks that there are so many accounts, and that each can do what is wanted at the end.

@@ -30,21 +30,7 @@ import (
 // and consumer is created once, and none is left.
 func TestSurvivesEverything(t *testing.T) {
 	t.Run("a stream", func(t *testing.T) {
-		w := newWorkload(t)
-		w.Script = func(w *sim.World) {
-			stream, secret := newStream(""), newCredentials("s3cr3t-one")
-			stream.Spec.Server = v1.Server{Address: "nats://sim.invalid", CredentialsSecret: secret.Name}
-			w.Create(stream) // it waits for its credentials
-			w.Create(secret)
-			w.Settle()
-			sim.Update(w, stream, func(s *v1.Stream) { s.Spec.Subjects = []string{"orders.>", "bills.>"} })
-			sim.Update(w, secret, func(s *corev1.Secret) { s.Data["token"] = []byte("s3cr3t-two") })
-			w.Settle()
-			w.Delete(secret) // it stays as long as the Stream
-			w.Delete(stream)
-			w.Settle()
-		}
-		exampletest.Simulate(t, w,
+		exampletest.Simulate(t, streamWorkload(t),
 			sim.WithoutFault(fault.Recreate, "a Secret that a Stream uses stays until its user deletes that"),
 			sim.WithoutFault(fault.DeleteAndCreate, "a Secret that a Stream uses stays until its user deletes that"))
 	})
@@ -62,22 +48,57 @@ func TestSurvivesEverything(t *testing.T) {
 		exampletest.Simulate(t, w)
 	})
 	t.Run("a consumer", func(t *testing.T) {
-		w := newWorkload(t)
-		w.Script = func(w *sim.World) {
-			stream, consumer := newStream(""), newConsumer("")
-			stream.Spec.Server.Address = "nats://sim.invalid"
-			w.Create(consumer) // it waits for its Stream
-			w.Create(stream)
-			w.Settle()
-			sim.Update(w, consumer, func(c *v1.Consumer) { c.Spec.MaxDeliver = 5 })
-			w.Settle()
-			w.Delete(stream, consumer) // in NATS, the consumer is deleted first
-			w.Settle()
-		}
-		exampletest.Simulate(t, w,
+		exampletest.Simulate(t, consumerWorkload(t),
 			sim.WithoutFault(fault.Recreate, "a Stream that has a Consumer stays until its user deletes that"),
 			sim.WithoutFault(fault.DeleteAndCreate, "a Stream that has a Consumer stays until its user deletes that"))
 	})
+}
+
+// A user may change each field, and change it back.
+func TestTransitions(t *testing.T) {
+	for name, workload := range map[string]sim.Workload{"a stream": streamWorkload(t), "a consumer": consumerWorkload(t)} {
+		t.Run(name, func(t *testing.T) {
+			exampletest.Simulate(t, workload, sim.WithTransitions(""),
+				sim.ByDesign(`^(same-as-fresh|recovers): stream/orders spec\.max`, "a limit that the Stream does not set is left as it is, and copied"),
+				sim.ByDesign(`^(same-as-fresh|recovers): .* spec\.connectionSecret`, "a Secret of another name stays until the object is gone"))
+		})
+	}
+}
+
+// streamWorkload is the life of a Stream with credentials.
+func streamWorkload(t *testing.T) sim.Workload {
+	w := newWorkload(t)
+	w.Script = func(w *sim.World) {
+		stream, secret := newStream(""), newCredentials("s3cr3t-one")
+		stream.Spec.Server = v1.Server{Address: "nats://sim.invalid", CredentialsSecret: secret.Name}
+		w.Create(stream) // it waits for its credentials
+		w.Create(secret)
+		w.Settle()
+		sim.Update(w, stream, func(s *v1.Stream) { s.Spec.Subjects = []string{"orders.>", "bills.>"} })
+		sim.Update(w, secret, func(s *corev1.Secret) { s.Data["token"] = []byte("s3cr3t-two") })
+		w.Settle()
+		w.Delete(secret) // it stays as long as the Stream
+		w.Delete(stream)
+		w.Settle()
+	}
+	return w
+}
+
+// consumerWorkload is the life of a Consumer and its Stream.
+func consumerWorkload(t *testing.T) sim.Workload {
+	w := newWorkload(t)
+	w.Script = func(w *sim.World) {
+		stream, consumer := newStream(""), newConsumer("")
+		stream.Spec.Server.Address = "nats://sim.invalid"
+		w.Create(consumer) // it waits for its Stream
+		w.Create(stream)
+		w.Settle()
+		sim.Update(w, consumer, func(c *v1.Consumer) { c.Spec.MaxDeliver = 5 })
+		w.Settle()
+		w.Delete(stream, consumer) // in NATS, the consumer is deleted first
+		w.Settle()
+	}
+	return w
 }
 
 func newWorkload(t *testing.T) sim.Workload {

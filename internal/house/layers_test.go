@@ -124,7 +124,7 @@ var layers = map[string]int{
 	"internal/markers":               2,
 	"internal/run":                   7,
 	"internal/difference":            1,
-	"internal/transition":            0,
+	"internal/transition":            2,
 	"internal/trial":                 8,
 	"internal/plan":                  9,
 	"internal/program":               10,

@@ -237,7 +237,7 @@ type task struct {
 // String returns what a report calls it.
 func (t task) String() string {
 	if t.change != nil {
-		return t.change.name
+		return t.change.Name
 	}
 	return t.plan.String()
 }
@@ -247,7 +247,7 @@ func (t task) transition() string {
 	if t.change == nil {
 		return ""
 	}
-	return t.change.name
+	return t.change.Name
 }
 
 // explorer runs plans.

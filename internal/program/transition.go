@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/internal/run"
-	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/internal/transition"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
@@ -27,11 +26,9 @@ var ErrNoTransitions = errors.New("no transition of the samples matches")
 
 // A change is a transition of one sample.
 type change struct {
-	transition.Transition
-	name    string
-	samples []run.Manifest // all, with the changed one
-	changed run.Manifest
-	back    run.Manifest
+	transition.Change
+	samples       []run.Manifest // all, with the changed one
+	changed, back run.Manifest
 }
 
 // changes returns the transitions of the samples that the API server accepts, and how many it
@@ -47,58 +44,31 @@ func (o *Options) changes() (accepted []*change, refused int, err error) {
 			return nil, 0, fmt.Errorf("%s %q of %s: %w", m.Object.GetKind(), m.Object.GetName(), m.Where(), err)
 		}
 	}
-	var lists [][]*change
+	lists := make([][]*change, len(o.Samples))
 	for i, m := range o.Samples {
-		list, n, err := o.changesOf(c, i, m)
+		changes, n, err := transition.Changes(o.Definitions, m.Object, o.Transitions, func(u *unstructured.Unstructured) error {
+			return trial.ApplySample(c, u, o.Namespace, ignored)
+		})
 		if err != nil {
 			return nil, 0, err
 		}
-		lists = append(lists, list)
+		for _, change := range changes {
+			lists[i] = append(lists[i], o.changeOf(change, i))
+		}
 		refused += n
 	}
-	for row := 0; ; row++ {
-		more := false
-		for _, list := range lists {
-			if row < len(list) {
-				accepted, more = append(accepted, list[row]), true
-			}
-		}
-		if !more {
-			return accepted, refused, nil
-		}
-	}
+	return transition.Alternate(lists...), refused, nil
 }
 
 func ignored(error) {} // the runs say it
 
-// changesOf returns the transitions of a sample that a cluster with all samples accepts.
-func (o *Options) changesOf(c *memory.Cluster, i int, m run.Manifest) (accepted []*change, refused int, err error) {
-	kind := m.Object.GroupVersionKind()
-	for _, d := range o.Definitions {
-		if d.Spec.Group != kind.Group || d.Spec.Names.Kind != kind.Kind {
-			continue
-		}
-		s, err := transition.SchemaOf(d, kind.Version)
-		if err != nil {
-			return nil, 0, err
-		}
-		for _, t := range transition.Of(s, m.Object.Object) {
-			name := strings.ToLower(kind.Kind) + "/" + m.Object.GetName() + " " + t.String()
-			if !o.Transitions.MatchString(name) {
-				continue
-			}
-			changed := m
-			changed.Object = &unstructured.Unstructured{Object: t.Of(m.Object.Object)}
-			if trial.ApplySample(c, changed.Object, o.Namespace, ignored) != nil || trial.ApplySample(c, m.Object, o.Namespace, ignored) != nil {
-				refused++
-				continue
-			}
-			samples := slices.Clone(o.Samples)
-			samples[i] = changed
-			accepted = append(accepted, &change{Transition: t, name: name, samples: samples, changed: changed, back: m})
-		}
-	}
-	return accepted, refused, nil
+// changeOf returns a change of a sample.
+func (o *Options) changeOf(c transition.Change, i int) *change {
+	changed := o.Samples[i]
+	changed.Object = c.Changed
+	samples := slices.Clone(o.Samples)
+	samples[i] = changed
+	return &change{Change: c, samples: samples, changed: changed, back: o.Samples[i]}
 }
 
 // transitions returns the changes to try; none if faults are.
@@ -126,8 +96,8 @@ func (o *Options) transitions() ([]task, error) {
 func (c *change) script(samples []run.Manifest) []Step {
 	return []Step{
 		{Apply: samples, name: "apply the samples", wants: &wants{}},
-		{Apply: []run.Manifest{c.changed}, name: c.name, wants: &wants{oracle.SameAsFresh, "as that of an object which is created like this"}},
-		{Apply: []run.Manifest{c.back}, name: "change it back", wants: &wants{oracle.Recovers, "as it was before " + c.name}},
+		{Apply: []run.Manifest{c.changed}, name: c.Name, wants: &wants{oracle.SameAsFresh, "as that of an object which is created like this"}},
+		{Apply: []run.Manifest{c.back}, name: "change it back", wants: &wants{oracle.Recovers, "as it was before " + c.Name}},
 	}
 }
 
@@ -135,7 +105,7 @@ func (c *change) script(samples []run.Manifest) []Step {
 // start, with which it is compared.
 func (e *explorer) tryChange(ctx context.Context, c *change) (*runner, error) {
 	fresh := *e.Options
-	fresh.Script = []Step{{Apply: c.samples, name: "create with " + c.name}}
+	fresh.Script = []Step{{Apply: c.samples, name: "create with " + c.Name}}
 	alone, err := fresh.run(ctx, fault.Plan{}, nil)
 	if err != nil || len(alone.violations) > 0 {
 		return alone, err
@@ -143,7 +113,7 @@ func (e *explorer) tryChange(ctx context.Context, c *change) (*runner, error) {
 	before, want := e.reference.states[0], alone.checkpoints[0]
 	failed := c.fails(before, want)
 	if failed && c.Kind == transition.Wrong && !alone.reports(c.back.Object) {
-		alone.violate(oracle.MistakeReported, 0, fmt.Sprintf("an object with %s has nothing of what it has without it, and neither its status nor an Event says why", c.name))
+		alone.violate(oracle.MistakeReported, 0, c.Unreported())
 		return alone, nil
 	}
 	if failed {
@@ -154,20 +124,9 @@ func (e *explorer) tryChange(ctx context.Context, c *change) (*runner, error) {
 	return changing.run(ctx, fault.Plan{}, &reference{states: []state{before, want, before}, chance: e.reference.chance})
 }
 
-// fails reports whether an operator can't do what a changed object asks for: it lacks what it has
-// without the change.
+// fails reports whether an operator can't do what a changed object asks for.
 func (c *change) fails(before, changed state) bool {
-	own, lacking := 0, 0
-	for thing := range before {
-		if c.isSample(thing) {
-			continue
-		}
-		own++
-		if _, ok := changed[thing]; !ok {
-			lacking++
-		}
-	}
-	return lacking > 0 && (c.Kind == transition.Wrong || lacking == own)
+	return transition.Fails(c.Kind, before, changed, c.isSample)
 }
 
 // isSample reports whether a thing is named like a sample. Objects of the operator with the name
@@ -184,52 +143,18 @@ func (c *change) isSample(thing string) bool {
 // reports reports whether the status of an object says something, or an Event about it. A cluster
 // that was stopped still has its objects.
 func (r *runner) reports(object *unstructured.Unstructured) bool {
-	for _, other := range r.cluster.Objects() {
-		kind, _ := other.Content["kind"].(string)
-		if other.Resource.Resource == "events" {
-			name, _, _ := unstructured.NestedString(other.Content, "involvedObject", "name")
-			if regarding, _, _ := unstructured.NestedString(other.Content, "regarding", "name"); name == object.GetName() || regarding == object.GetName() {
-				return true
-			}
-		}
-		if kind == object.GetKind() && other.Name == object.GetName() && other.Resource.Group == object.GroupVersionKind().Group {
-			if status, _ := other.Content["status"].(map[string]any); len(status) > 0 {
-				return true
-			}
-		}
+	var contents []map[string]any
+	for _, o := range r.cluster.Objects() {
+		contents = append(contents, o.Content)
 	}
-	return false
+	return transition.Reported(contents, object)
 }
 
-// builtin are groups of kinds whose status other controllers write.
-var builtin = []string{"", "apps", "batch", "autoscaling", "policy"}
-
-// forget removes from a state what says how an object came to be as it is: it differs between an
-// object that was changed and one that was created.
+// forget removes from a state what says how its objects came to be as they are.
 func (s state) forget() state {
 	for thing, content := range s {
 		resource, _, _ := strings.Cut(thing, " ")
-		group := schema.ParseGroupResource(resource).Group
-		if slices.Contains(builtin, group) || strings.HasSuffix(group, ".k8s.io") {
-			delete(content, "status")
-		}
-		if status := track.Trimmed(content["status"]); status != nil {
-			content["status"] = status // an empty message says no more than none
-		} else {
-			delete(content, "status")
-		}
-		unstructured.RemoveNestedField(content, "metadata", "annotations", "deployment.kubernetes.io/revision")
-		if annotations, _, _ := unstructured.NestedMap(content, "metadata", "annotations"); len(annotations) == 0 {
-			unstructured.RemoveNestedField(content, "metadata", "annotations")
-		}
-		conditions, _, _ := unstructured.NestedFieldNoCopy(content, "status", "conditions")
-		list, _ := conditions.([]any)
-		for _, item := range list {
-			if condition, ok := item.(map[string]any); ok {
-				delete(condition, "reason")
-				delete(condition, "message")
-			}
-		}
+		transition.Forget(schema.ParseGroupResource(resource).Group, content)
 	}
 	return s
 }

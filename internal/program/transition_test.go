@@ -49,7 +49,7 @@ func TestTransitions(t *testing.T) {
 	}
 	var names []string
 	for _, c := range changes {
-		names = append(names, c.name)
+		names = append(names, c.Name)
 	}
 	if diff := cmp.Diff([]string{"shop/a spec.size: removed", "shop/a spec.size: maximum, 6"}, names); diff != "" || refused != 2 {
 		t.Errorf("%d refused, -want +got:\n%s", refused, diff)
@@ -78,7 +78,7 @@ func TestFails(t *testing.T) {
 		{"a part is no longer wanted", transition.Changed, state{"shops.example.com default/a": nil, "secrets default/a": nil}, false},
 		{"all is missing", transition.Minimum, state{"shops.example.com default/a": nil}, true},
 	} {
-		c := &change{Transition: transition.Transition{Kind: test.kind}, samples: o.Samples}
+		c := &change{Change: transition.Change{Transition: transition.Transition{Kind: test.kind}}, samples: o.Samples}
 		if got := c.fails(before, test.got); got != test.want {
 			t.Errorf("%s: got %t", test.name, got)
 		}

@@ -151,3 +151,44 @@ func TestSchemaOf(t *testing.T) {
 		t.Errorf("got the error %v", err)
 	}
 }
+
+// A status, or an Event about the object, reports a mistake. A generation does not, nor does what is
+// about another object.
+func TestReported(t *testing.T) {
+	t.Parallel()
+	shop := &unstructured.Unstructured{Object: objectOf(t, "{}")}
+	status := func(name string, status map[string]any) map[string]any {
+		o := shop.DeepCopy()
+		o.SetName(name)
+		o.Object["status"] = status
+		return o.Object
+	}
+	event := func(field, name string) map[string]any {
+		return map[string]any{"kind": "Event", field: map[string]any{"name": name}}
+	}
+	for _, test := range []struct {
+		name    string
+		content map[string]any
+		want    bool
+	}{
+		{"a status", status("a", map[string]any{"error": "no image"}), true},
+		{"an empty status", status("a", map[string]any{"error": ""}), false},
+		{"a generation", status("a", map[string]any{"observedGeneration": int64(2)}), false},
+		{"the status of another one", status("b", map[string]any{"error": "no image"}), false},
+		{"an Event", event("regarding", "a"), true},
+		{"an Event of old", event("involvedObject", "a"), true},
+		{"an Event about another one", event("regarding", "b"), false},
+	} {
+		if got := transition.Reported([]map[string]any{test.content}, shop); got != test.want {
+			t.Errorf("%s: got %t", test.name, got)
+		}
+	}
+}
+
+func TestAlternate(t *testing.T) {
+	t.Parallel()
+	got := transition.Alternate([]string{"a1", "a2", "a3"}, nil, []string{"c1"})
+	if diff := cmp.Diff([]string{"a1", "c1", "a2", "a3"}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -67,7 +67,7 @@ func FuzzParsePlan(f *testing.F) {
 	for _, e := range table {
 		f.Add(e.pattern)
 	}
-	canonical := []string{"no fault", "seed 7", "crash after write 3", "seed 2; crash before call 1; delay the watch of jobs.batch by 2 from event 1"}
+	canonical := []string{"no fault", "seed 7", "crash after write 3", "seed 2; crash before call 1; delay the watch of jobs.batch by 2 from event 1", `seed 1; change shop/a spec.name: changed, "a\u003bb"; crash after write 1`}
 	for _, text := range append(canonical, "seed 1; crash after write 99999999999999999999") {
 		f.Add(text)
 	}

@@ -15,14 +15,21 @@ import (
 type Plan struct {
 	Seed   uint64
 	Faults []Fault
+
+	// Transition is the name of what a user changes in the run, and changes back: "shop/a spec.size:
+	// minimum, 1". It is empty in a run of the script.
+	Transition string
 }
 
 // String returns the text form, which [ParsePlan] reads: "seed 7; crash after write 3; refuse write
-// 5: 409".
+// 5: 409". That of a transition begins with "change".
 func (p Plan) String() string {
 	var parts []string
 	if p.Seed != 0 {
 		parts = append(parts, "seed "+strconv.FormatUint(p.Seed, 10))
+	}
+	if p.Transition != "" {
+		parts = append(parts, change+strings.ReplaceAll(p.Transition, ";", semicolon))
 	}
 	for _, f := range p.Faults {
 		parts = append(parts, f.String())
@@ -32,6 +39,11 @@ func (p Plan) String() string {
 	}
 	return strings.Join(parts, "; ")
 }
+
+const (
+	change    = "change "
+	semicolon = `\u003b` // in a value of a transition, which is JSON
+)
 
 // ParsePlan reads the text form of a plan.
 func ParsePlan(text string) (Plan, error) {
@@ -47,6 +59,10 @@ func ParsePlan(text string) (Plan, error) {
 				return Plan{}, fmt.Errorf("plan %q: the seed %q is not a number", text, number)
 			}
 			p.Seed = seed
+			continue
+		}
+		if name, ok := strings.CutPrefix(part, change); ok {
+			p.Transition = strings.TrimSpace(strings.ReplaceAll(name, semicolon, ";"))
 			continue
 		}
 		f, err := Parse(part)

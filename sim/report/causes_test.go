@@ -319,3 +319,20 @@ func TestCauses(t *testing.T) {
 		}
 	}
 }
+
+// Transitions are counted, and those of them that have a fault.
+func TestSummaryOfTransitions(t *testing.T) {
+	alone := Outcome{Plan: fault.Plan{Transition: "shop/a spec.size: removed"}, Requests: 3}
+	with := Outcome{Plan: fault.Plan{Transition: "shop/a spec.size: removed", Faults: []fault.Fault{{Kind: fault.CrashAfterWrite, At: 1}}}, Requests: 4}
+	for want, outcomes := range map[string][]Outcome{
+		"2 transitions; 6 requests":                         {alone, alone},
+		"2 transitions, 1 of them with a fault; 7 requests": {alone, with},
+		"1 transitions; 0 requests":                         {{Title: "shop/a spec.size: removed"}},
+	} {
+		s := Simulation{}
+		s.Fill(outcomes)
+		if got := s.Summary(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

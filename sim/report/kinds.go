@@ -79,10 +79,13 @@ func (o Outcome) titled() Plan {
 	return Plan{o.Order, o.Plan.String()}
 }
 
-// faults counts the faults. What was done in their place counts as one.
+// isChange reports whether a transition was run.
+func (o Outcome) isChange() bool { return o.Title != "" || o.Plan.Transition != "" }
+
+// faults counts the faults. A transition counts as one.
 func (o Outcome) faults() int {
-	if o.Title != "" {
-		return 1
+	if o.isChange() {
+		return 1 + len(o.Plan.Faults)
 	}
 	return len(o.Plan.Faults)
 }
@@ -135,11 +138,13 @@ func (s *Simulation) Fill(outcomes []Outcome) {
 	for _, o := range outcomes {
 		s.Plans.Run++
 		s.Requests += o.Requests
-		switch o.faults() {
-		case 0:
-		case 1:
+		switch n := o.faults(); {
+		case o.isChange():
+			s.Plans.Changes++
+			s.Plans.Singles += min(1, len(o.Plan.Faults))
+		case n == 1:
 			s.Plans.Singles++
-		default:
+		case n > 1:
 			s.Plans.Pairs++
 		}
 		if slices.Contains(o.Fired, false) {

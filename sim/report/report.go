@@ -64,12 +64,13 @@ type Simulation struct {
 
 // Plans says how many plans there are.
 type Plans struct {
-	Total   int `json:"total"`   // in the simulation, or in its shards
-	Run     int `json:"run"`     // fewer than Total when the simulation was stopped
-	Singles int `json:"singles"` // of those that were run, with one fault
-	Pairs   int `json:"pairs"`   // with two
-	Bad     int `json:"bad"`     // that violate an oracle
-	Missed  int `json:"missed"`  // in which a fault found no place
+	Total   int `json:"total"`             // in the simulation, or in its shards
+	Run     int `json:"run"`               // fewer than Total when the simulation was stopped
+	Singles int `json:"singles"`           // of those that were run, with one fault
+	Pairs   int `json:"pairs"`             // with two
+	Changes int `json:"changes,omitempty"` // with a transition, alone or with a fault
+	Bad     int `json:"bad"`               // that violate an oracle
+	Missed  int `json:"missed"`            // in which a fault found no place
 
 	// NotRun are the kinds of faults of which plans were not run, the one with most of them first.
 	NotRun []NotRun `json:"notRun,omitempty"`

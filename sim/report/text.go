@@ -183,6 +183,9 @@ func faultsOf(plans []Plan) string {
 	for _, p := range plans {
 		parsed, err := fault.ParsePlan(p.Text)
 		name := "no fault"
+		if err == nil && parsed.Transition != "" {
+			name = "change"
+		}
 		if err == nil && len(parsed.Faults) > 0 {
 			name = shortName(parsed.Faults[0].Kind)
 		}
@@ -217,8 +220,15 @@ func shortName(k fault.Kind) string {
 func (s *Simulation) Summary() string {
 	var b strings.Builder
 	p := s.Plans
-	fmt.Fprintf(&b, "%d plans: %d single faults, %d pairs, %d without faults in other orders; %d requests",
-		p.Run, p.Singles, p.Pairs, p.Run-p.Singles-p.Pairs, s.Requests)
+	switch {
+	case p.Changes > 0 && p.Singles == 0:
+		fmt.Fprintf(&b, "%d transitions; %d requests", p.Changes, s.Requests)
+	case p.Changes > 0:
+		fmt.Fprintf(&b, "%d transitions, %d of them with a fault; %d requests", p.Changes, p.Singles, s.Requests)
+	default:
+		fmt.Fprintf(&b, "%d plans: %d single faults, %d pairs, %d without faults in other orders; %d requests",
+			p.Run, p.Singles, p.Pairs, p.Run-p.Singles-p.Pairs, s.Requests)
+	}
 	if p.Missed > 0 {
 		fmt.Fprintf(&b, "; in %d plans a fault found no place, because the run had become another one", p.Missed)
 	}

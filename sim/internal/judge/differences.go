@@ -5,6 +5,7 @@ package judge
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
@@ -34,6 +35,14 @@ func (l *ledger) compare(e End, text string, counts func(want snapshot.Snapshot,
 		v(fmt.Sprintf("at checkpoint %d of %d, %s:\n  %s", found.checkpoint, len(l.reference.Checkpoints), text, strings.Join(lines, "\n  ")), found)
 		return // what differs later may follow from it
 	}
+}
+
+// Between returns what counts of the differences between a world and another one, which is another
+// history: not what a status counts, and nothing in one that says only that something is over.
+func Between(want, got snapshot.Snapshot, mask map[string]bool) []oracle.Difference {
+	return slices.DeleteFunc(want.Diff(got, mask), func(d oracle.Difference) bool {
+		return isLeaving(want, d) || deniesWhenDone(want, got, d) || isRecord(d)
+	})
 }
 
 // isLeaving reports whether a difference is in the status of an object that is being deleted, which

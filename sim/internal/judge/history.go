@@ -73,6 +73,15 @@ func (l *ledger) isHistory(d oracle.Difference) bool {
 	case strings.HasPrefix(d.Path, conditionsPath):
 		return l.isPastCondition(d)
 	}
+	return isRecord(d)
+}
+
+// isRecord reports whether a difference is in a counter of a status, or in a time that only one of
+// the worlds has.
+func isRecord(d oracle.Difference) bool {
+	if !strings.HasPrefix(d.Path, ".status.") || strings.HasPrefix(d.Path, conditionsPath) {
+		return false
+	}
 	field := d.Path[strings.LastIndexByte(d.Path, '.')+1:]
 	switch {
 	case d.Want == "" && d.Got == timeText, d.Got == "" && d.Want == timeText:

@@ -122,8 +122,11 @@ func versions(value any, generation int64) {
 					v[key] = "<version>"
 				}
 			case plain == "observedgeneration":
-				if observed, ok := child.(int64); ok {
+				switch observed := child.(type) {
+				case int64:
 					v[key] = relative(observed, generation)
+				case float64: // of an object that others have normalized
+					v[key] = relative(int64(observed), generation)
 				}
 			default:
 				versions(child, generation)

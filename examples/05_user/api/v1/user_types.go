@@ -23,6 +23,8 @@ const (
 const AccountAnnotation = "mysql.ctrlkit.dev/account"
 
 // UserSpec is a user of a MySQL server.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.secretName) == has(oldSelf.secretName)",message="the name of the Secret cannot be changed: create another User"
 type UserSpec struct {
 	// Server is the name of a Server in the namespace of the User. It cannot be changed.
 	//

@@ -61,6 +61,7 @@ type ConsumerSpec struct {
 	// AckWait is how long a message may stay unacknowledged until it is delivered again.
 	//
 	// +kubebuilder:default="30s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="use a positive duration"
 	// +optional
 	AckWait *metav1.Duration `json:"ackWait,omitempty"`
 

@@ -135,6 +135,7 @@ type StreamSpec struct {
 	// MaxAge is how long a message is kept at most, such as 24h. Without it, a limit that the
 	// stream has is left, and copied here.
 	//
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="the age cannot be negative"
 	// +optional
 	MaxAge *metav1.Duration `json:"maxAge,omitempty"`
 
