@@ -99,7 +99,7 @@ func withControlPlane(ctx context.Context, out io.Writer, packages []string) (re
 	if err != nil {
 		return nil, err
 	}
-	atOnce := runtime.GOMAXPROCS(0) + 1 // many tests wait for a control plane
+	atOnce := 2 * runtime.GOMAXPROCS(0) // many tests wait for a control plane
 	return merged{packages: packages, env: []string{controlplanetest.Variable + "=" + dir}, atOnce: atOnce}.run(ctx, out)
 }
 
