@@ -32,15 +32,14 @@ import (
 // A Package is what go list says of one.
 type Package struct {
 	ImportPath, Dir, Name                          string
-	GoFiles, EmbedPatterns                         []string
-	TestGoFiles, TestImports, TestEmbedPatterns    []string
+	GoFiles, Imports                               []string
+	TestGoFiles, TestImports                       []string
 	XTestGoFiles, XTestImports, XTestEmbedPatterns []string
-	Imports                                        []string
 }
 
 // List returns the packages of the patterns.
 func List(ctx context.Context, patterns ...string) ([]*Package, error) {
-	const fields = "ImportPath,Dir,Name,GoFiles,EmbedPatterns,TestGoFiles,TestImports,TestEmbedPatterns,XTestGoFiles,XTestImports,XTestEmbedPatterns,Imports"
+	const fields = "ImportPath,Dir,Name,GoFiles,Imports,TestGoFiles,TestImports,XTestGoFiles,XTestImports,XTestEmbedPatterns"
 	var stderr bytes.Buffer
 	command := exec.CommandContext(ctx, "go", append([]string{"list", "-json=" + fields}, patterns...)...)
 	command.Stderr = &stderr
@@ -77,15 +76,19 @@ type Binary struct {
 	dirs map[string]string // of the packages, by import path
 }
 
-// ErrBuild is returned if the tests do not compile. What the compiler says is part of the error.
-var ErrBuild = errors.New("the tests do not compile")
+// linksDir has a link to the binary for each package.
+const linksDir = "as"
 
 // Build builds the tests of the packages for which wanted is true. All are the packages that these may
-// import. A package whose tests cannot be part of the binary is not in it; see Binary.Has.
+// import. A package whose tests cannot be part of the binary is not in it; see Binary.Has. The error has what
+// the compiler says, with the names of the real files.
 func Build(ctx context.Context, o Options, all []*Package, wanted func(*Package) bool) (*Binary, error) {
 	merged := mergeable(all, wanted)
 	files, err := generate(o, merged)
 	if err != nil {
+		return nil, err
+	}
+	if err := os.RemoveAll(filepath.Join(o.Dir, linksDir)); err != nil { // they would keep former binaries
 		return nil, err
 	}
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
@@ -103,7 +106,7 @@ func Build(ctx context.Context, o Options, all []*Package, wanted func(*Package)
 	command := exec.CommandContext(ctx, "go", append(args, path.Join(o.Module, mainDir))...)
 	command.Dir = o.Root
 	if output, err := command.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w: %w\n%s", ErrBuild, err, output)
+		return nil, fmt.Errorf("the tests do not compile: %w\n%s", err, output)
 	}
 	b.Spent = command.ProcessState.UserTime() + command.ProcessState.SystemTime()
 	return b, nil
@@ -115,7 +118,7 @@ func (b *Binary) Has(importPath string) bool { return b.dirs[importPath] != "" }
 // Command returns the call that runs the tests of a package, in its directory. The program has the
 // name that go test gives it.
 func (b *Binary) Command(ctx context.Context, importPath string, args ...string) (*exec.Cmd, error) {
-	dir := filepath.Join(filepath.Dir(b.path), "as", strings.ReplaceAll(importPath, "/", "-"))
+	dir := filepath.Join(filepath.Dir(b.path), linksDir, strings.ReplaceAll(importPath, "/", "-"))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
