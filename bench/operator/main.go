@@ -54,7 +54,9 @@ func run(settings process.Settings) error {
 	}
 	add := operator.Add
 	if shard != nil {
-		add = func(mgr ctrl.Manager, settings process.Settings) error { return operators.AddSteps(mgr, settings, shard) }
+		add = func(mgr ctrl.Manager, settings process.Settings) error {
+			return operators.AddSteps(mgr, settings, shard)
+		}
 	}
 	if settings.Handlers > 0 {
 		add = operator.AddHandlers
