@@ -44,9 +44,7 @@ func (m merged) run(ctx context.Context, out io.Writer) ([]result, error) {
 	if len(results) == len(m.packages) {
 		return results, nil
 	}
-	m.packages = slices.DeleteFunc(m.packages, func(dir string) bool {
-		return slices.ContainsFunc(results, func(r result) bool { return r.Package == importPath(dir) })
-	})
+	m.packages = without(m.packages, results)
 	all, err := merge.List(ctx, everything...)
 	if err != nil {
 		return results, err
@@ -58,6 +56,13 @@ func (m merged) run(ctx context.Context, out io.Writer) ([]result, error) {
 	fmt.Fprintf(out, "built the tests in %s, with %s of processor time\n", time.Since(begin).Round(time.Second), binary.Spent.Round(time.Second))
 	more, err := m.runAll(ctx, out, binary, known)
 	return append(results, more...), errors.Join(err, known.write())
+}
+
+// without returns the packages that have no result.
+func without(packages []string, results []result) []string {
+	return slices.DeleteFunc(slices.Clone(packages), func(dir string) bool {
+		return slices.ContainsFunc(results, func(r result) bool { return r.Package == importPath(dir) })
+	})
 }
 
 // memoryOfPassed is the file that remembers which tests have passed.

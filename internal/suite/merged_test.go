@@ -55,3 +55,12 @@ func TestOrderOfPackages(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// The list of packages that a run was given stays as it is: it may be that of another stage, too.
+func TestWithout(t *testing.T) {
+	all := []string{".", "./a", "./b"}
+	left := without(all, []result{{Package: module}, {Package: module + "/b"}})
+	if strings.Join(left, " ") != "./a" || strings.Join(all, " ") != ". ./a ./b" {
+		t.Errorf("left are %q of %q", left, all)
+	}
+}
