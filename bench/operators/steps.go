@@ -22,8 +22,8 @@ import (
 
 func addSteps(mgr ctrl.Manager, settings process.Settings) error { return AddSteps(mgr, settings, nil) }
 
-// AddSteps adds the operator that is made of steps, with its observers, to the manager of a shard; the
-// shard is nil if the operator has all objects.
+// AddSteps adds the operator that is made of steps, with its observers, to the manager of a shard;
+// the shard is nil if the operator has all objects.
 func AddSteps(mgr ctrl.Manager, settings process.Settings, shard *sharding.Shard) error {
 	observer, err := observe.Manager(mgr, observe.WithShard(shard))
 	if err != nil {

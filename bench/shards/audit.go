@@ -61,12 +61,13 @@ type audit struct {
 	violations []string
 }
 
-// readAudit reads the audit log. A shard may write an object of the ring that was assigned to it before, by
-// the label that the last write of anyone has left, and is assigned to it still: the answer of the API server
-// has the label. With the write that hands an object over, the label is gone, or it is that of the next shard,
-// which the webhook of the sharder has put on at once. A child may be written by the shard that has its owner
-// at that moment, whatever its own label is: that is only what the caches go by, and the sharder changes it a
-// moment before or after. Resource versions are compared, which are in one order for all kinds in etcd.
+// readAudit reads the audit log. A shard may write an object of the ring that was assigned to it
+// before, by the label that the last write of anyone has left, and is assigned to it still: the
+// answer of the API server has the label. With the write that hands an object over, the label is
+// gone, or it is that of the next shard, which the webhook of the sharder has put on at once. A
+// child may be written by the shard that has its owner at that moment, whatever its own label is:
+// that is only what the caches go by, and the sharder changes it a moment before or after. Resource
+// versions are compared, which are in one order for all kinds in etcd.
 func readAudit(log io.Reader, ring string) (*audit, error) {
 	var all []write
 	lines := bufio.NewReader(log)

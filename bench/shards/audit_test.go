@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// A write of a shard is a violation unless the object was assigned to it, and still is or is handed over.
+// A write of a shard is a violation unless the object was assigned to it, and still is or is handed
+// over.
 func TestReadAudit(t *testing.T) {
 	version := 0
 	line := func(user string, code int, labels, request string) string {

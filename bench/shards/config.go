@@ -37,7 +37,8 @@ func newRing() *unstructured.Unstructured {
 	}}
 }
 
-// kubeconfigOf writes the credentials of a user who may do everything, by whose name the audit log knows it.
+// kubeconfigOf writes the credentials of a user who may do everything, by whose name the audit log
+// knows it.
 func (t *trial) kubeconfigOf(name string) (file string, err error) {
 	user, err := t.plane.AddUser(name, "system:masters")
 	if err != nil {

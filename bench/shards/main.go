@@ -1,8 +1,9 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command shards runs replicas that share objects, on a real control plane with the real sharder, kills
-// some of them, and reads in the audit log of the API server whether any object had two owners.
+// Command shards runs replicas that share objects, on a real control plane with the real sharder,
+// kills some of them, and reads in the audit log of the API server whether any object had two
+// owners.
 package main
 
 import (

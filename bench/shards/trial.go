@@ -225,7 +225,8 @@ func (t *trial) assignments(ctx context.Context) (map[string]string, error) {
 	return all, nil
 }
 
-// converge waits until all ConfigMaps have what the objects say, and each object is one of a living shard.
+// converge waits until all ConfigMaps have what the objects say, and each object is one of a living
+// shard.
 func (t *trial) converge(ctx context.Context, first string) error {
 	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, 30*time.Minute, true, func(ctx context.Context) (bool, error) {
 		owned, err := t.owned(ctx)
@@ -262,8 +263,8 @@ func (t *trial) change(ctx context.Context, to string) error {
 	})
 }
 
-// during changes all objects while the ring changes, and says how many objects moved, and how long it took
-// until all belonged to living shards.
+// during changes all objects while the ring changes, and says how many objects moved, and how long
+// it took until all belonged to living shards.
 func (t *trial) during(ctx context.Context, what string, do func() error) error {
 	before, err := t.assignments(ctx)
 	if err != nil {

@@ -21,8 +21,9 @@ import (
 	"strings"
 )
 
-// hashes returns, for each directory, a hash of what its tests are made of: the files of the packages
-// of this repository that they import, what these embed, their testdata, and the versions of all others.
+// hashes returns, for each directory, a hash of what its tests are made of: the files of the
+// packages of this repository that they import, what these embed, their testdata, and the versions
+// of all others.
 func hashes(dirs []string) (map[string]string, error) {
 	if len(dirs) == 0 {
 		return nil, errors.New("nothing to explore")

@@ -22,8 +22,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/suite/merge"
 )
 
-// A merged run is the tests of some packages of the workspace, linked into one binary, of which each
-// package is a process. What cannot be part of the binary runs with go test.
+// A merged run is the tests of some packages of the workspace, linked into one binary, of which
+// each package is a process. What cannot be part of the binary runs with go test.
 type merged struct {
 	packages []string // their directories
 	race     bool
@@ -96,8 +96,9 @@ func (m merged) key(dir string) string {
 	return fmt.Sprintf("%s race=%t short=%t", dir, m.race, m.short)
 }
 
-// build builds the binary. It has the tests of all packages, whichever are to run, so that the rings share
-// what the compiler has done; with the race detector, those of the packages for which it is used.
+// build builds the binary. It has the tests of all packages, whichever are to run, so that the
+// rings share what the compiler has done; with the race detector, those of the packages for which
+// it is used.
 func (m merged) build(ctx context.Context, all []*merge.Package) (*merge.Binary, error) {
 	root, err := os.Getwd()
 	if err != nil {
@@ -150,15 +151,16 @@ func (m merged) runAll(ctx context.Context, out io.Writer, binary *merge.Binary,
 	return results, cmp.Or(ctx.Err(), err)
 }
 
-// order returns the packages, those first that are not in the binary, because they have to be linked.
+// order returns the packages, those first that are not in the binary, because they have to be
+// linked.
 func (m merged) order(binary *merge.Binary) []string {
 	inBinary := func(dir string) bool { return binary.Has(importPath(dir)) }
 	return slices.Concat(slices.DeleteFunc(slices.Clone(m.packages), inBinary),
 		slices.DeleteFunc(slices.Clone(m.packages), func(dir string) bool { return !inBinary(dir) }))
 }
 
-// runPackage runs the tests of a package, and writes the events of go test -json. It returns the processor
-// time that they took.
+// runPackage runs the tests of a package, and writes the events of go test -json. It returns the
+// processor time that they took.
 func (m merged) runPackage(ctx context.Context, tool string, events io.Writer, binary *merge.Binary, dir string, known *passed) (spent time.Duration, err error) {
 	limit, short := "timeout="+timeLimit.String(), fmt.Sprintf("short=%t", m.short)
 	if !binary.Has(importPath(dir)) {

@@ -19,19 +19,20 @@ import (
 // everything are the packages of the workspace.
 var everything = []string{"./...", "./examples/...", "./bench/...", "./internal/pictures/..."}
 
-// raced are the packages whose subject is what goroutines do at the same time. Their tests run with the
-// race detector in the first ring.
+// raced are the packages whose subject is what goroutines do at the same time. Their tests run with
+// the race detector in the first ring.
 var raced = []string{
 	".", "./condition", "./handlers", "./internal/cause", "./internal/track", "./journal", "./journal/metrics",
 	"./sim/apiserver", "./state",
 }
 
-// racedLater are those whose tests are simulations, in which one goroutine runs at a time. The race detector
-// makes them five times slower, and runs in the second ring.
+// racedLater are those whose tests are simulations, in which one goroutine runs at a time. The race
+// detector makes them five times slower, and runs in the second ring.
 var racedLater = []string{"./apply", "./external", "./lifecycle", "./reference", "./step"}
 
-// alone are the packages whose tests have a binary of their own. The command is started hundreds of times,
-// and says what a start costs; the SQL server compiles WebAssembly for 0.7 seconds before main.
+// alone are the packages whose tests have a binary of their own. The command is started hundreds of
+// times, and says what a start costs; the SQL server compiles WebAssembly for 0.7 seconds before
+// main.
 var alone = []string{"./internal/command", "./examples/05_user"}
 
 // longest are the packages whose tests take longest. They begin first, so that in the end nothing
@@ -79,8 +80,8 @@ type tests struct {
 	later bool // some are not
 }
 
-// testsIn reads the tests of a package. A test that leaves itself to a later ring by way of a helper
-// counts as one of the first: it is started, and skips itself.
+// testsIn reads the tests of a package. A test that leaves itself to a later ring by way of a
+// helper counts as one of the first: it is started, and skips itself.
 func testsIn(dir string) (tests, error) {
 	found := tests{dir: dir}
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))

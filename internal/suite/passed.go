@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// passed remembers which tests have passed, so that they run again only when something has changed of what
-// they are made of or have read, by the rules of go test: environment variables, and files and directories
-// of the repository. GOFLAGS=-count=1 has all of them run.
+// passed remembers which tests have passed, so that they run again only when something has changed
+// of what they are made of or have read, by the rules of go test: environment variables, and files
+// and directories of the repository. GOFLAGS=-count=1 has all of them run.
 type passed struct {
 	file string
 	root string
@@ -36,7 +36,8 @@ type pass struct {
 	State string   `json:"state"` // a hash of what they read
 }
 
-// readPassed reads the memory in a file, which need not exist. A file of another form is as good as none.
+// readPassed reads the memory in a file, which need not exist. A file of another form is as good as
+// none.
 func readPassed(file, root string) (*passed, error) {
 	p := &passed{file: file, root: root, entries: map[string]pass{}}
 	content, err := os.ReadFile(file)
@@ -56,8 +57,8 @@ func (p *passed) unchanged(key, dir string) bool {
 	return err == nil && state == entry.State
 }
 
-// note notes that the tests in a directory have passed, with the log that package testing has written. What
-// cannot be compared later is not noted.
+// note notes that the tests in a directory have passed, with the log that package testing has
+// written. What cannot be compared later is not noted.
 func (p *passed) note(key, dir, log string) error {
 	content, err := os.ReadFile(log)
 	if err != nil {
@@ -103,8 +104,8 @@ func (p *passed) write() error {
 	return os.WriteFile(p.file, content, 0o644)
 }
 
-// errTooNew is returned for a file that has changed so recently that its time does not tell whether it
-// changes again.
+// errTooNew is returned for a file that has changed so recently that its time does not tell whether
+// it changes again.
 var errTooNew = errors.New("it has just changed")
 
 // state returns the hash of what tests have read. What is not in the repository is not part of it.
@@ -137,7 +138,8 @@ func (p *passed) state(log []string, dir string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:16], nil
 }
 
-// describeFile returns what changes of a file with its content, and of a directory with its entries.
+// describeFile returns what changes of a file with its content, and of a directory with its
+// entries.
 func describeFile(name string) (string, error) {
 	info, err := os.Stat(name)
 	if err != nil {

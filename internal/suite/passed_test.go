@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// A memoryTest has the memory of a repository in a temporary directory, with a package whose tests have read some files.
+// A memoryTest has the memory of a repository in a temporary directory, with a package whose tests
+// have read some files.
 type memoryTest struct {
 	*testing.T
 	root, outside string
@@ -72,8 +73,8 @@ func (m *memoryTest) note() {
 	}
 }
 
-// Tests that have passed run again when something has changed that they are made of, or that they have read,
-// and not when something else has.
+// Tests that have passed run again when something has changed that they are made of, or that they
+// have read, and not when something else has.
 func TestPassed(t *testing.T) {
 	m := newMemoryTest(t)
 	for _, tt := range []struct {

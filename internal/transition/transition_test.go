@@ -152,8 +152,8 @@ func TestSchemaOf(t *testing.T) {
 	}
 }
 
-// A status, or an Event about the object, reports a mistake. A generation does not, nor does what is
-// about another object.
+// A status, or an Event about the object, reports a mistake. A generation does not, nor does what
+// is about another object.
 func TestReported(t *testing.T) {
 	t.Parallel()
 	shop := &unstructured.Unstructured{Object: objectOf(t, "{}")}

@@ -16,8 +16,8 @@ type Plan struct {
 	Seed   uint64
 	Faults []Fault
 
-	// Transition is the name of what a user changes in the run, and changes back: "shop/a spec.size:
-	// minimum, 1". It is empty in a run of the script.
+	// Transition is the name of what a user changes in the run, and changes back: "shop/a
+	// spec.size: minimum, 1". It is empty in a run of the script.
 	Transition string
 }
 

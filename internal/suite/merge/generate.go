@@ -61,8 +61,8 @@ func generate(o Options, packages []*Package) ([]file, error) {
 	return files, nil
 }
 
-// addImport has a package imported by the main package, by way of one below the directory to which it
-// is internal.
+// addImport has a package imported by the main package, by way of one below the directory to which
+// it is internal.
 func addImport(imported map[string][]string, module, name string) {
 	group := path.Join(module, mainDir)
 	if i := strings.LastIndex(name, "/internal/"); i >= 0 && name[:i] != module {
@@ -74,8 +74,8 @@ func addImport(imported map[string][]string, module, name string) {
 	imported[group] = append(imported[group], name)
 }
 
-// files returns the files that make the tests of a package part of the binary, and the packages that
-// the binary has to import for them.
+// files returns the files that make the tests of a package part of the binary, and the packages
+// that the binary has to import for them.
 func (p *Package) files() (files []file, paths []string, err error) {
 	name, external := p.Name, p.Name+"_test"
 	if name == "main" { // which cannot be imported
@@ -118,8 +118,8 @@ func (p *Package) files() (files []file, paths []string, err error) {
 	return files, paths, nil
 }
 
-// show shows a file in a directory at another place, as one of the package with that name. In all that the
-// compiler and the program say of it, it has its own.
+// show shows a file in a directory at another place, as one of the package with that name. In all
+// that the compiler and the program say of it, it has its own.
 func show(dir, name, shown, packageName string) (file, error) {
 	own := filepath.Join(dir, name)
 	text, err := os.ReadFile(own)
@@ -184,7 +184,8 @@ func isTest(name, prefix string) bool {
 	return ok && (rest == "" || rest[0] < 'a' || rest[0] > 'z')
 }
 
-// takes reports whether a function has one parameter, of the type *testing.T or another of that package.
+// takes reports whether a function has one parameter, of the type *testing.T or another of that
+// package.
 func takes(f *ast.FuncDecl, name string) bool {
 	if f.Type.Params == nil || len(f.Type.Params.List) != 1 || len(f.Type.Params.List[0].Names) > 1 || f.Type.TypeParams != nil {
 		return false
@@ -228,8 +229,9 @@ func (g generated) importing(main bool) file {
 	return file{shown: g.shown, content: b.Bytes()}
 }
 
-// registering returns the file before the test files of a package, as the compiler orders them by name, and
-// the file after them: variables get their values, and functions named init are called, in that order.
+// registering returns the file before the test files of a package, as the compiler orders them by
+// name, and the file after them: variables get their values, and functions named init are called,
+// in that order.
 func (g generated) registering() []file {
 	begin := fmt.Sprintf("package %s\n\nimport zzRegistry %q\n\nvar _ = zzRegistry.Enter(%q)\n", g.name, registryPath, g.path)
 	var b bytes.Buffer

@@ -5,10 +5,10 @@
 // seconds of processor time, most of them for the same libraries, and go test links one for each
 // package: for a hundred packages, that is most of what their unit tests take.
 //
-// No file changes for it. An overlay of the go command shows it the test files of a package as files
-// of the package itself, and an external test package as a package in a directory below; each gets a
-// file that registers its tests. The binary runs those of one package at a time, in the directory of
-// that package, with the flags and the names of go test.
+// No file changes for it. An overlay of the go command shows it the test files of a package as
+// files of the package itself, and an external test package as a package in a directory below; each
+// gets a file that registers its tests. The binary runs those of one package at a time, in the
+// directory of that package, with the flags and the names of go test.
 package merge
 
 import (
@@ -79,9 +79,9 @@ type Binary struct {
 // linksDir has a link to the binary for each package.
 const linksDir = "as"
 
-// Build builds the tests of the packages for which wanted is true. All are the packages that these may
-// import. A package whose tests cannot be part of the binary is not in it; see Binary.Has. The error has what
-// the compiler says, with the names of the real files.
+// Build builds the tests of the packages for which wanted is true. All are the packages that these
+// may import. A package whose tests cannot be part of the binary is not in it; see Binary.Has. The
+// error has what the compiler says, with the names of the real files.
 func Build(ctx context.Context, o Options, all []*Package, wanted func(*Package) bool) (*Binary, error) {
 	merged := mergeable(all, wanted)
 	files, err := generate(o, merged)
@@ -160,9 +160,10 @@ func writeOverlay(name, dir string, files []file) error {
 	return os.WriteFile(name, content, 0o644)
 }
 
-// mergeable returns the packages whose tests can be part of one binary. Test files that become files of
-// their package may close a cycle of imports that go test never sees, because it compiles the tests of
-// one package at a time: then a package of the cycle is left out. Embedding needs the real directory.
+// mergeable returns the packages whose tests can be part of one binary. Test files that become
+// files of their package may close a cycle of imports that go test never sees, because it compiles
+// the tests of one package at a time: then a package of the cycle is left out. Embedding needs the
+// real directory.
 func mergeable(all []*Package, wanted func(*Package) bool) []*Package {
 	g := graph{all: map[string]*Package{}, merged: map[string]bool{}}
 	var merged []*Package

@@ -169,7 +169,8 @@ func build(t *testing.T, root string) (*Binary, error) {
 	return Build(t.Context(), o, all, func(*Package) bool { return true })
 }
 
-// The tests of each package run as with go test: with their names, flags, and TestMain, in their directory.
+// The tests of each package run as with go test: with their names, flags, and TestMain, in their
+// directory.
 func TestMerged(t *testing.T) {
 	rings.Test(t, "compiles programs")
 	root := writeOthers(t)
@@ -221,8 +222,8 @@ func TestMerged(t *testing.T) {
 	}
 }
 
-// A package whose test closes a cycle of imports is left out; its twin, which only tests what imports it
-// from an external package, is not.
+// A package whose test closes a cycle of imports is left out; its twin, which only tests what
+// imports it from an external package, is not.
 func TestMergeable(t *testing.T) {
 	all := []*Package{
 		{ImportPath: "a", TestGoFiles: []string{"a_test.go"}, TestImports: []string{"helper"}},

@@ -31,8 +31,9 @@ var (
 	shared     = flag.CommandLine
 )
 
-// Enter is called before the variables of the test files of a package get their values, and Leave after it:
-// the flags that tests define are their own, because several packages define one of the same name.
+// Enter is called before the variables of the test files of a package get their values, and Leave
+// after it: the flags that tests define are their own, because several packages define one of the
+// same name.
 func Enter(path string) bool {
 	flag.CommandLine = flag.NewFlagSet(path, flag.ExitOnError)
 	flags[path] = append(flags[path], flag.CommandLine)
@@ -42,8 +43,8 @@ func Enter(path string) bool {
 // Leave is the end of Enter.
 func Leave() { flag.CommandLine = shared }
 
-// useFlags has the program take the flags of a package, and of the packages without tests that it uses.
-// Where both have one, that of the package counts.
+// useFlags has the program take the flags of a package, and of the packages without tests that it
+// uses. Where both have one, that of the package counts.
 func useFlags(path string) {
 	all := flag.NewFlagSet(os.Args[0], flag.ExitOnError)
 	for _, set := range append(slices.Clone(flags[path]), shared) {
@@ -89,8 +90,9 @@ func Main(m *testing.M) {
 	os.Exit(int(reflect.ValueOf(m).Elem().FieldByName("exitCode").Int())) // as the main of go test does
 }
 
-// set replaces what the main of go test has found, which is nothing, in a field that is not exported:
-// testing.MainStart, the only other way, is subject to change, and wants parts that are internal.
+// set replaces what the main of go test has found, which is nothing, in a field that is not
+// exported: testing.MainStart, the only other way, is subject to change, and wants parts that are
+// internal.
 func set(m *testing.M, field string, value any) {
 	f := reflect.ValueOf(m).Elem().FieldByName(field)
 	reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem().Set(reflect.ValueOf(value))
