@@ -20,8 +20,8 @@ import (
 
 // A goTest is one call of go test.
 type goTest struct {
-	dir  string // of the module
-	race bool
+	dir  string   // of the module
+	race bool     // what is read is of tests with the race detector
 	env  []string // beside the environment of this process
 	args []string
 }
@@ -50,7 +50,7 @@ type event struct {
 // they took: on a busy machine, only the processor time says whether they have become slower. That of
 // the shared control plane is not in it.
 func (g goTest) run(ctx context.Context, out io.Writer) ([]result, error) {
-	command := exec.CommandContext(ctx, "go", append([]string{"test", "-json", fmt.Sprintf("-race=%t", g.race)}, g.args...)...)
+	command := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, g.args...)...)
 	command.Dir, command.Env = g.dir, append(os.Environ(), g.env...)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = time.Minute

@@ -4,21 +4,20 @@
 package main
 
 import (
-	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/ctrlkit/ctrlkit/internal/suite/merge"
 )
 
 // hashes returns, for each directory, a hash of what its tests are made of: the files of the
@@ -28,10 +27,14 @@ func hashes(dirs []string) (map[string]string, error) {
 	if len(dirs) == 0 {
 		return nil, errors.New("nothing to explore")
 	}
-	args := []string{"list", "-deps", "-test", "-json=Dir,ForTest,ImportPath,Deps,EmbedFiles,TestEmbedFiles,XTestEmbedFiles"}
-	packages, err := list(append(args, dirs...))
+	args := []string{"-deps", "-test", "-json=Dir,ForTest,ImportPath,Deps,EmbedFiles,TestEmbedFiles,XTestEmbedFiles"}
+	list, err := merge.GoList[listed](context.Background(), append(args, dirs...)...)
 	if err != nil {
 		return nil, err
+	}
+	packages := map[string]listed{}
+	for _, p := range list {
+		packages[p.ImportPath] = p
 	}
 	files := map[string][]byte{} // by directory
 	result := map[string]string{}
@@ -55,28 +58,6 @@ type listed struct {
 	Deps       []string
 
 	EmbedFiles, TestEmbedFiles, XTestEmbedFiles []string
-}
-
-func list(args []string) (map[string]listed, error) {
-	var stderr bytes.Buffer
-	command := exec.Command("go", args...)
-	command.Stderr = &stderr
-	output, err := command.Output()
-	if err != nil {
-		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, stderr.Bytes())
-	}
-	packages := map[string]listed{}
-	decoder := json.NewDecoder(bytes.NewReader(output))
-	for {
-		var p listed
-		err := decoder.Decode(&p)
-		if errors.Is(err, io.EOF) {
-			return packages, nil
-		} else if err != nil {
-			return nil, err
-		}
-		packages[p.ImportPath] = p
-	}
 }
 
 // versions are the files that choose the versions of what is not of this repository.

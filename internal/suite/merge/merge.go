@@ -40,18 +40,23 @@ type Package struct {
 // List returns the packages of the patterns.
 func List(ctx context.Context, patterns ...string) ([]*Package, error) {
 	const fields = "ImportPath,Dir,Name,GoFiles,Imports,TestGoFiles,TestImports,XTestGoFiles,XTestImports,XTestEmbedPatterns"
+	return GoList[*Package](ctx, append([]string{"-json=" + fields}, patterns...)...)
+}
+
+// GoList returns what go list prints as JSON, for arguments that ask for that.
+func GoList[T any](ctx context.Context, args ...string) ([]T, error) {
 	var stderr bytes.Buffer
-	command := exec.CommandContext(ctx, "go", append([]string{"list", "-json=" + fields}, patterns...)...)
+	command := exec.CommandContext(ctx, "go", append([]string{"list"}, args...)...)
 	command.Stderr = &stderr
 	output, err := command.Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w\n%s", err, stderr.Bytes())
 	}
-	var all []*Package
+	var all []T
 	decoder := json.NewDecoder(bytes.NewReader(output))
 	for {
-		p := &Package{}
-		if err := decoder.Decode(p); errors.Is(err, io.EOF) {
+		var p T
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
 			return all, nil
 		} else if err != nil {
 			return nil, fmt.Errorf("go list: %w", err)
