@@ -44,8 +44,11 @@ type wrong[T client.Object] struct {
 }
 
 func (w *wrong[T]) Claim(ctx context.Context, req *step.Request[T]) error {
-	if w.mistake == NoMemory {
+	switch w.mistake {
+	case NoMemory:
 		w.memory = newMemory()
+	case BelievesReads: // also of a resource that was never seen
+		w.memory.change(req.Object.GetUID(), func(a *attempt) { a.seen = true })
 	}
 	err := w.external.Claim(ctx, req)
 	s, ok := step.Lookup(req, w.session)
