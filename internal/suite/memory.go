@@ -86,11 +86,13 @@ func (m memory) rank(p part, code string) rank {
 }
 
 // order sorts parts by rank, what is done already from the oldest to the newest, and all others as
-// the seed says.
+// the seed says: a part of each exploration before the second part of one, so that an exploration
+// with a single part is not the last to run.
 func (m memory) order(parts []part, seed string, code func(part) string) {
 	type place struct {
 		rank     rank
 		at       time.Time
+		round    int // how many parts of its exploration come before it
 		shuffled uint64
 	}
 	places := map[string]place{}
@@ -101,10 +103,20 @@ func (m memory) order(parts []part, seed string, code func(part) string) {
 		}
 		places[p.key()] = where
 	}
-	slices.SortFunc(parts, func(a, b part) int {
-		x, y := places[a.key()], places[b.key()]
-		return cmp.Or(cmp.Compare(x.rank, y.rank), x.at.Compare(y.at), cmp.Compare(x.shuffled, y.shuffled), cmp.Compare(a.key(), b.key()))
-	})
+	sort := func() {
+		slices.SortFunc(parts, func(a, b part) int {
+			x, y := places[a.key()], places[b.key()]
+			return cmp.Or(cmp.Compare(x.rank, y.rank), x.at.Compare(y.at), cmp.Compare(x.round, y.round), cmp.Compare(x.shuffled, y.shuffled), cmp.Compare(a.key(), b.key()))
+		})
+	}
+	sort()
+	before := map[string]int{}
+	for _, p := range parts {
+		where, line := places[p.key()], fmt.Sprint(places[p.key()].rank, p.dir, p.run, p.flags)
+		where.round, before[line] = before[line], before[line]+1
+		places[p.key()] = where
+	}
+	sort()
 }
 
 // shuffled returns a number that depends on each bit of both texts.

@@ -132,6 +132,23 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// Each exploration runs before a second part of one, however many parts they have.
+func TestOrderOfParts(t *testing.T) {
+	parts, err := parseTable("./a ^TestMany$ 50 -part {i}\n./a ^TestMany$ 50 -from {i}\n./a ^TestOnce$ 1\n./b ^TestOnce$ 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory{}.order(parts, "a", func(part) string { return "" })
+	var first []string
+	for _, p := range parts[:4] {
+		first = append(first, strings.Join(append([]string{p.dir, p.run}, p.flags...), " "))
+	}
+	slices.Sort(first)
+	if diff := cmp.Diff([]string{"./a ^TestMany$ -from {i}", "./a ^TestMany$ -part {i}", "./a ^TestOnce$", "./b ^TestOnce$"}, first); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestMemory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bin", "explored.json")
 	m, err := readMemory(file)
