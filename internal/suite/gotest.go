@@ -33,6 +33,7 @@ type result struct {
 	Passed  bool          `json:"passed"`
 	Skipped bool          `json:"-"` // it has no tests
 	Elapsed time.Duration `json:"elapsed"`
+	Spent   time.Duration `json:"spent,omitempty"` // processor time; 0 where it is not known
 }
 
 // An event is a line of go test -json.

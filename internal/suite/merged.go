@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/internal/suite/merge"
@@ -122,7 +121,7 @@ func (m merged) runAll(ctx context.Context, out io.Writer, binary *merge.Binary,
 		return nil, fmt.Errorf("go tool test2json: %w", err)
 	}
 	begin := time.Now()
-	var spent atomic.Int64
+	var spent sync.Map // by package
 	read, write := io.Pipe()
 	go func() {
 		todo := make(chan string)
@@ -135,7 +134,7 @@ func (m merged) runAll(ctx context.Context, out io.Writer, binary *merge.Binary,
 					if err != nil {
 						write.CloseWithError(err)
 					}
-					spent.Add(int64(took))
+					spent.Store(importPath(dir), took)
 				}
 			})
 		}
@@ -147,7 +146,14 @@ func (m merged) runAll(ctx context.Context, out io.Writer, binary *merge.Binary,
 		write.Close()
 	}()
 	results, err := goTest{race: m.race}.read(read, out)
-	fmt.Fprintf(out, "%d packages in %s, with %s of processor time\n", len(results), time.Since(begin).Round(time.Second), time.Duration(spent.Load()).Round(time.Second))
+	var all time.Duration
+	for i, r := range results {
+		if took, ok := spent.Load(r.Package); ok {
+			results[i].Spent = took.(time.Duration)
+			all += results[i].Spent
+		}
+	}
+	fmt.Fprintf(out, "%d packages in %s, with %s of processor time\n", len(results), time.Since(begin).Round(time.Second), all.Round(time.Second))
 	return results, cmp.Or(ctx.Err(), err)
 }
 

@@ -123,7 +123,7 @@ func report(out io.Writer, file string, stages ...stage) error {
 	}
 	fmt.Fprintf(out, "\nthe slowest packages:\n")
 	for _, r := range all[:min(slowest, len(all))] {
-		fmt.Fprintf(out, "  %6.1fs  %s\n", r.Elapsed.Seconds(), r.name())
+		fmt.Fprintf(out, "  %6.1fs, %5.1fs of processor time  %s\n", r.Elapsed.Seconds(), r.Spent.Seconds(), r.name())
 	}
 	failed := slices.DeleteFunc(slices.Clone(all), func(r result) bool { return r.Passed })
 	tested := slices.DeleteFunc(all, func(r result) bool { return r.Skipped })
