@@ -89,9 +89,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	switch args[0] {
 	case "unit":
-		return report(out, *slow, unit(ctx, out)...)
+		return report(out, *slow, func() ([]stage, error) { return unit(ctx, out) })
 	case "test":
-		return report(out, *slow, test(ctx, out)...)
+		return report(out, *slow, func() ([]stage, error) { return test(ctx, out) })
 	case "explore":
 		return e.run(ctx)
 	}

@@ -28,33 +28,65 @@ type merged struct {
 	race     bool
 	short    bool
 	atOnce   int
-	env      []string // beside the environment of this process
+	env      []string // of the tests, beside the environment of this process
 }
 
 // timeLimit is how long the tests of a package may take.
 const timeLimit = 20 * time.Minute
 
-func (m merged) run(ctx context.Context, out io.Writer) ([]result, error) {
+// A building is a merged run whose binary is being built.
+type building struct {
+	merged
+	known *passed
+
+	done    chan struct{} // closed when the rest is there
+	results []result      // of the packages that need not run
+	binary  *merge.Binary // nil if none needs to
+	err     error
+}
+
+// begin begins to build the binary. The links of several binaries can share the processors, of
+// which each uses one.
+func (m merged) begin(ctx context.Context, out io.Writer, known *passed) *building {
+	b := &building{merged: m, known: known, done: make(chan struct{})}
+	go func() {
+		defer close(b.done)
+		b.err = b.prepare(ctx, out)
+	}()
+	return b
+}
+
+func (b *building) prepare(ctx context.Context, out io.Writer) error {
 	begin := time.Now()
-	results, known, err := m.known(out)
-	if err != nil {
-		return nil, err
+	results, err := b.unchanged(out, b.known)
+	if err != nil || len(results) == len(b.packages) {
+		b.results = results
+		return err
 	}
-	if len(results) == len(m.packages) {
-		return results, nil
-	}
-	m.packages = without(m.packages, results)
+	b.results, b.packages = results, without(b.packages, results)
 	all, err := merge.List(ctx, everything...)
 	if err != nil {
-		return results, err
+		return err
 	}
-	binary, err := m.build(ctx, all)
+	binary, err := b.build(ctx, all)
 	if err != nil {
-		return results, err
+		return err
 	}
 	fmt.Fprintf(out, "built the tests in %s, with %s of processor time\n", time.Since(begin).Round(time.Second), binary.Spent.Round(time.Second))
-	more, err := m.runAll(ctx, out, binary, known)
-	return append(results, more...), errors.Join(err, known.write())
+	b.binary = binary
+	return nil
+}
+
+// run runs the tests when the binary is there, with variables beside the environment of this
+// process.
+func (b *building) run(ctx context.Context, out io.Writer, env ...string) ([]result, error) {
+	<-b.done
+	if b.err != nil || b.binary == nil {
+		return b.results, b.err
+	}
+	b.env = env
+	more, err := b.runAll(ctx, out, b.binary, b.known)
+	return append(b.results, more...), errors.Join(err, b.known.write())
 }
 
 // without returns the packages that have no result.
@@ -67,18 +99,10 @@ func without(packages []string, results []result) []string {
 // memoryOfPassed is the file that remembers which tests have passed.
 const memoryOfPassed = "bin/passed.json"
 
-// known returns what became of the packages whose tests have passed and have not changed since.
-func (m merged) known(out io.Writer) ([]result, *passed, error) {
-	root, err := os.Getwd()
-	if err != nil {
-		return nil, nil, err
-	}
-	known, err := readPassed(memoryOfPassed, root)
-	if err != nil {
-		return nil, nil, err
-	}
-	if known.code, err = hashes(m.packages); err != nil || strings.Contains(os.Getenv("GOFLAGS"), "-count=") {
-		return nil, known, err
+// unchanged returns what became of the packages whose tests have passed and have not changed since.
+func (m merged) unchanged(out io.Writer, known *passed) ([]result, error) {
+	if err := known.learn(m.packages); err != nil || strings.Contains(os.Getenv("GOFLAGS"), "-count=") {
+		return nil, err
 	}
 	var results []result
 	for _, dir := range m.packages {
@@ -87,7 +111,7 @@ func (m merged) known(out io.Writer) ([]result, *passed, error) {
 		}
 	}
 	fmt.Fprintf(out, "unchanged since they passed: %d of %d packages\n", len(results), len(m.packages))
-	return results, known, nil
+	return results, nil
 }
 
 // key names the tests of a package in the memory.

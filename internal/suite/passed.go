@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,9 +24,9 @@ import (
 type passed struct {
 	file string
 	root string
-	code map[string]string // by directory, a hash of what its tests are made of now
 
 	mu      sync.Mutex
+	code    map[string]string // by directory, a hash of what its tests are made of now
 	entries map[string]pass
 }
 
@@ -39,7 +40,7 @@ type pass struct {
 // readPassed reads the memory in a file, which need not exist. A file of another form is as good as
 // none.
 func readPassed(file, root string) (*passed, error) {
-	p := &passed{file: file, root: root, entries: map[string]pass{}}
+	p := &passed{file: file, root: root, code: map[string]string{}, entries: map[string]pass{}}
 	content, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && json.Unmarshal(content, &p.entries) != nil {
 		return p, nil
@@ -47,10 +48,30 @@ func readPassed(file, root string) (*passed, error) {
 	return p, err
 }
 
+// learn learns what the tests in some directories are made of now.
+func (p *passed) learn(dirs []string) error {
+	code, err := hashes(dirs)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.Copy(p.code, code)
+	return nil
+}
+
+// last returns when the tests with a key have passed last, if their code has not changed since.
+func (p *passed) last(key, dir string) (pass, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	entry, ok := p.entries[key]
+	return entry, ok && entry.Code == p.code[dir]
+}
+
 // unchanged reports whether the tests in a directory have passed, and would see the same again.
 func (p *passed) unchanged(key, dir string) bool {
-	entry, ok := p.entries[key]
-	if !ok || entry.Code != p.code[dir] {
+	entry, ok := p.last(key, dir)
+	if !ok {
 		return false
 	}
 	state, err := p.state(entry.Log, dir)
@@ -69,7 +90,7 @@ func (p *passed) note(key, dir, log string) error {
 		return nil
 	}
 	seen := map[string]bool{}
-	entry := pass{Code: p.code[dir]}
+	var entry pass
 	for _, line := range lines[1:] {
 		if strings.HasPrefix(line, "chdir ") || !seen[line] { // each chdir counts, and a file once for each
 			seen[line] = true
@@ -86,6 +107,7 @@ func (p *passed) note(key, dir, log string) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	entry.Code = p.code[dir]
 	p.entries[key] = entry
 	return nil
 }

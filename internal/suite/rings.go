@@ -28,20 +28,33 @@ type stage func() ([]result, error)
 
 // unit is the first ring: the packages of raced with the race detector, the others that have such
 // tests without.
-func unit(ctx context.Context, out io.Writer) []stage {
-	return []stage{raceStage(ctx, out, raced), func() ([]result, error) {
-		others, err := packages(ctx, func(t tests) bool { return t.first && !slices.Contains(raced, t.dir) })
-		if err != nil {
-			return nil, err
-		}
-		return merged{packages: others, short: true, atOnce: runtime.GOMAXPROCS(0)}.run(ctx, out)
-	}}
+func unit(ctx context.Context, out io.Writer) ([]stage, error) {
+	known, err := readMemoryOfPassed()
+	if err != nil {
+		return nil, err
+	}
+	others, err := packages(ctx, func(t tests) bool { return t.first && !slices.Contains(raced, t.dir) })
+	if err != nil {
+		return nil, err
+	}
+	withRace := underRace(raced).begin(ctx, out, known)
+	rest := merged{packages: others, short: true, atOnce: runtime.GOMAXPROCS(0)}.begin(ctx, out, known)
+	return []stage{
+		func() ([]result, error) { return withRace.run(ctx, out) },
+		func() ([]result, error) { return rest.run(ctx, out) },
+	}, nil
 }
 
-func raceStage(ctx context.Context, out io.Writer, dirs []string) stage {
-	return func() ([]result, error) {
-		return merged{packages: dirs, short: true, race: true, atOnce: runtime.GOMAXPROCS(0)}.run(ctx, out)
+func underRace(dirs []string) merged {
+	return merged{packages: dirs, short: true, race: true, atOnce: runtime.GOMAXPROCS(0)}
+}
+
+func readMemoryOfPassed() (*passed, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return nil, err
 	}
+	return readPassed(memoryOfPassed, root)
 }
 
 // packages returns the packages with such tests.
@@ -61,20 +74,25 @@ func packages(ctx context.Context, wanted func(tests) bool) ([]string, error) {
 
 // test is the second ring, which includes the first. What has run with the race detector, and has no
 // other tests, runs once.
-func test(ctx context.Context, out io.Writer) []stage {
+func test(ctx context.Context, out io.Writer) ([]stage, error) {
+	known, err := readMemoryOfPassed()
+	if err != nil {
+		return nil, err
+	}
+	all, err := packages(ctx, laterOrUnraced)
+	if err != nil {
+		return nil, err
+	}
+	withRace := underRace(slices.Concat(racedLater, raced)).begin(ctx, out, known)
+	atOnce := 2 * runtime.GOMAXPROCS(0) // many tests wait for a control plane
+	rest := merged{packages: all, atOnce: atOnce}.begin(ctx, out, known)
 	return []stage{
-		raceStage(ctx, out, slices.Concat(racedLater, raced)),
-		func() ([]result, error) {
-			all, err := packages(ctx, laterOrUnraced)
-			if err != nil {
-				return nil, err
-			}
-			return withControlPlane(ctx, out, all)
-		},
+		func() ([]result, error) { return withRace.run(ctx, out) },
+		func() ([]result, error) { return withControlPlane(ctx, out, rest) },
 		func() ([]result, error) {
 			return goTest{dir: programs, env: []string{"GOWORK=off"}, args: []string{"./internal/..."}}.run(ctx, out)
 		},
-	}
+	}, nil
 }
 
 func laterOrUnraced(t tests) bool {
@@ -84,7 +102,7 @@ func laterOrUnraced(t tests) bool {
 // withControlPlane runs tests with one control plane for those that can share it. It has the
 // definitions of all examples from the beginning, because the garbage collector needs half a minute
 // to notice a later one.
-func withControlPlane(ctx context.Context, out io.Writer, packages []string) (results []result, err error) {
+func withControlPlane(ctx context.Context, out io.Writer, tests *building) (results []result, err error) {
 	definitions, err := filepath.Glob("examples/*/config/crd/bases")
 	if err != nil {
 		return nil, err
@@ -99,17 +117,20 @@ func withControlPlane(ctx context.Context, out io.Writer, packages []string) (re
 	if err != nil {
 		return nil, err
 	}
-	atOnce := 2 * runtime.GOMAXPROCS(0) // many tests wait for a control plane
-	return merged{packages: packages, env: []string{controlplanetest.Variable + "=" + dir}, atOnce: atOnce}.run(ctx, out)
+	return tests.run(ctx, out, controlplanetest.Variable+"="+dir)
 }
 
 // slowest is how many packages the summary names.
 const slowest = 10
 
-// report runs the stages, also after one that failed, and prints the slowest packages and those that
-// failed.
-func report(out io.Writer, file string, stages ...stage) error {
+// report runs the stages of a ring, also after one that failed, and prints the slowest packages and
+// those that failed.
+func report(out io.Writer, file string, ring func() ([]stage, error)) error {
 	begin := time.Now()
+	stages, err := ring()
+	if err != nil {
+		return err
+	}
 	var all []result
 	var errs []error
 	for _, run := range stages {

@@ -215,7 +215,9 @@ const events = `{"Action":"start","Package":"github.com/ctrlkit/ctrlkit/good"}
 
 func TestReport(t *testing.T) {
 	var out bytes.Buffer
-	err := report(&out, "", func() ([]result, error) { return goTest{}.read(strings.NewReader(events), &out) })
+	err := report(&out, "", func() ([]stage, error) {
+		return []stage{func() ([]result, error) { return goTest{}.read(strings.NewReader(events), &out) }}, nil
+	})
 	if !errors.Is(err, errFailed) {
 		t.Errorf("the error is %v", err)
 	}
