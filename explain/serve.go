@@ -36,7 +36,8 @@ func Serve(mgr manager.Manager, ring *journal.Ring, with ...Option) error {
 // An Option changes what [Serve] serves.
 type Option func(*served)
 
-// WithShard names the shard of this process in each report. A nil shard changes nothing.
+// WithShard says with each answer which shard this process is, so that "ctrlkit explain" can name the
+// one that has the object. A nil shard changes nothing.
 func WithShard(shard *sharding.Shard) Option { return func(s *served) { s.shard = shard } }
 
 // Handler returns a handler that serves what ring holds, for "ctrlkit explain":
@@ -65,6 +66,9 @@ func (s *served) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "only GET is supported", http.StatusMethodNotAllowed)
 		return
 	}
+	if s.shard != nil {
+		s.sayShard(w.Header())
+	}
 	q := r.URL.Query()
 	known := []journal.Object{} // an empty list in JSON, not null
 	missing := ""               // why no object of the kind is known
@@ -76,18 +80,16 @@ func (s *served) serve(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if q.Get("name") != "" {
-			report := explanation.FromEntries(o, s.ring.Entries(o))
-			if s.shard != nil {
-				report.Shard = s.shard.String()
-			}
-			answer(w, report)
+			answer(w, explanation.FromEntries(o, s.ring.Entries(o)))
 			return
 		}
 		known = append(known, o)
 	}
-	why := leadership(w.Header(), s.elected)
+	why := ""
 	if s.shard != nil {
-		why = fmt.Sprintf("this process, %s, has not reconciled it lately: the label %s of the object names the shard that does", s.shard, s.shard.Label())
+		why = membership(s.shard)
+	} else {
+		why = leadership(w.Header(), s.elected)
 	}
 	if missing != "" {
 		why = "its kind is not watched: " + missing
@@ -98,6 +100,23 @@ func (s *served) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, known)
+}
+
+// sayShard sets the headers of a shard.
+func (s *served) sayShard(header http.Header) {
+	setPlace(header)
+	header.Set(explanation.ShardHeader, s.shard.Name())
+	header.Set(explanation.RingHeader, s.shard.Ring())
+	header.Set(explanation.AssignedHeader, s.shard.Label())
+	header.Set(explanation.DrainHeader, s.shard.DrainLabel())
+}
+
+// membership returns why a shard may know nothing.
+func membership(shard *sharding.Shard) string {
+	if !shard.Holds() {
+		return fmt.Sprintf("this process, %s, does not hold its Lease, and reconciles nothing", shard)
+	}
+	return fmt.Sprintf("this process, %s, has not reconciled it lately: the label %s of the object names the shard that does", shard, shard.Label())
 }
 
 // kindMissing returns why a kind is not watched, by the entries about the kind itself, which are
@@ -128,8 +147,8 @@ func matches(o journal.Object, q url.Values) bool {
 	}
 }
 
-// leadership sets the headers, and returns why nothing may be known.
-func leadership(header http.Header, elected func() <-chan struct{}) string {
+// setPlace sets the headers that say where the process runs, and returns its host.
+func setPlace(header http.Header) (host string) {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "?"
@@ -138,6 +157,12 @@ func leadership(header http.Header, elected func() <-chan struct{}) string {
 	if namespace := inNamespace(); namespace != "" {
 		header.Set(explanation.NamespaceHeader, namespace)
 	}
+	return host
+}
+
+// leadership sets the headers, and returns why nothing may be known.
+func leadership(header http.Header, elected func() <-chan struct{}) string {
+	host := setPlace(header)
 	const notLately = "has not reconciled it lately"
 	if elected == nil {
 		return "this process " + notLately + " (is it the leader, and does the object exist?)"

@@ -85,7 +85,8 @@ func (s *Shard) HandedOver() int64 {
 // Label returns the label that objects have which are assigned to a shard of the ring.
 func (s *Shard) Label() string { return shardLabelPrefix + s.ring }
 
-func (s *Shard) drainLabel() string { return drainLabelPrefix + s.ring }
+// DrainLabel returns the label of objects that their shard has to hand over.
+func (s *Shard) DrainLabel() string { return drainLabelPrefix + s.ring }
 
 // Selects returns what a cache of a kind has to select: what selector does, and of kinds of the ring
 // only the objects of this shard. Selector may be nil.
@@ -178,7 +179,7 @@ func (s *Shard) Check(ctx context.Context, c client.Writer, kind schema.GroupKin
 	case obj.GetLabels()[s.Label()] != s.name, s.isStale(kind, obj):
 		return VerdictElsewhere, nil
 	}
-	if _, drains := obj.GetLabels()[s.drainLabel()]; !drains {
+	if _, drains := obj.GetLabels()[s.DrainLabel()]; !drains {
 		return VerdictOurs, nil
 	}
 	return s.handOver(ctx, c, kind, obj)
@@ -206,7 +207,7 @@ func (s *Shard) isStale(kind schema.GroupKind, obj client.Object) bool {
 func (s *Shard) handOver(ctx context.Context, c client.Writer, kind schema.GroupKind, obj client.Object) (Verdict, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(),
-		"labels": map[string]any{s.Label(): nil, s.drainLabel(): nil},
+		"labels": map[string]any{s.Label(): nil, s.DrainLabel(): nil},
 	}})
 	if err != nil {
 		return VerdictNone, err

@@ -83,7 +83,7 @@ func TestCheck(t *testing.T) {
 // deleted one. When it comes back it is ours again.
 func TestHandedOver(t *testing.T) {
 	s := newShard(true)
-	obj := configMap(map[string]string{s.Label(): "a", s.drainLabel(): ""})
+	obj := configMap(map[string]string{s.Label(): "a", s.DrainLabel(): ""})
 	c := fake.NewClientBuilder().WithGlobalResourceVersionCounter().WithObjects(obj).Build()
 	key := client.ObjectKeyFromObject(obj)
 	if err := c.Get(t.Context(), key, obj); err != nil {

@@ -32,7 +32,11 @@ func (f *explainFlags) askBoth(ctx context.Context, config *rest.Config, q opera
 		namespace string
 		err       error
 	}
-	read, reported := make(chan object, 1), make(chan *explanation.Report, 1)
+	type answer struct {
+		report *explanation.Report
+		asked  *explanation.Asked
+	}
+	read, reported := make(chan object, 1), make(chan answer, 1)
 	go func() {
 		o := object{x: &explanation.Explanation{Now: began}, namespace: q.namespace}
 		o.gvk, o.err = f.readObject(ctx, config, o.x, q.kind, &o.namespace, q.name)
@@ -41,30 +45,30 @@ func (f *explainFlags) askBoth(ctx context.Context, config *rest.Config, q opera
 	guessing, cancel := context.WithCancel(ctx) // by what the operator knows of the kind
 	defer cancel()
 	guess := time.AfterFunc(headStart, func() {
-		report, _ := f.report(guessing, config, q) //nolint:errcheck // the question is asked again with the kind
-		reported <- report
+		report, asked, _ := f.report(guessing, config, q) //nolint:errcheck // the question is asked again with the kind
+		reported <- answer{report, asked}
 	})
 	defer guess.Stop()
 	var o object
 	select {
 	case o = <-read:
-	case report := <-reported:
-		if report == nil { // the API server alone can say something
+	case a := <-reported:
+		if a.report == nil { // the API server alone can say something
 			o = <-read
 			break
 		}
 		select {
 		case o = <-read:
-			o.x.Report = report
+			o.x.Report, o.x.Asked = a.report, a.asked
 			return o.x, o.gvk, o.namespace, o.err, nil
 		case <-time.After(time.Until(patientUntil(began))):
 			unread = fmt.Errorf("the API server at %s has not answered within %v", config.Host, time.Since(began).Round(100*time.Millisecond))
-			return &explanation.Explanation{Now: began, Report: report}, gvk, q.namespace, unread, nil
+			return &explanation.Explanation{Now: began, Report: a.report, Asked: a.asked}, gvk, q.namespace, unread, nil
 		}
 	}
 	asking, stop := context.WithDeadline(ctx, patientUntil(began))
 	defer stop()
-	o.x.Report, err = f.report(asking, config, operatorQuestion{kind: q.kind, gvk: o.gvk, namespace: o.namespace, name: q.name})
+	o.x.Report, o.x.Asked, err = f.report(asking, config, operatorQuestion{kind: q.kind, gvk: o.gvk, namespace: o.namespace, name: q.name})
 	return o.x, o.gvk, o.namespace, o.err, err
 }
 

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
@@ -128,6 +129,36 @@ func follower(host, namespace string) http.Handler {
 		w.Header().Set(explanation.NamespaceHeader, namespace)
 		http.Error(w, explanation.Unknown+" of it: this process is not the leader", http.StatusNotFound)
 	})
+}
+
+// The shard that is asked names the one that has the object, also when it knows something itself.
+func TestExplainNamesTheShard(t *testing.T) {
+	d := newDemo(t)
+	const label, drain = "shard.alpha.sharding.timebertt.dev/things", "drain.alpha.sharding.timebertt.dev/things"
+	shard := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			for name, value := range map[string]string{
+				explanation.ShardHeader: "op-a", explanation.RingHeader: "things", explanation.AssignedHeader: label, explanation.DrainHeader: drain,
+				explanation.HostHeader: "op-a", explanation.NamespaceHeader: "ops",
+			} {
+				w.Header().Set(name, value)
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+	knows := listen(t, shard(operator(t)))
+	unknown := listen(t, shard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, explanation.Unknown+" of it", http.StatusNotFound)
+	})))
+	const none, other = "The object is assigned to no shard, it has no label " + label, `The object is assigned to shard "op-b": kubectl port-forward -n ops pod/op-b 8443`
+	d.says(t, "rwexternal/waits --endpoint "+knows, 1, none, "ReadInput waits for Secret default/missing")
+	d.says(t, "rwexternal/waits --endpoint "+unknown, 1, none, "Steps and causes are not known")
+	patch := []byte(`{"metadata":{"labels":{"` + label + `":"op-b"}}}`)
+	_, err := d.dynamic.Resource(schema.GroupVersionResource{Group: "demo.ctrlkit.dev", Version: "v1", Resource: "rwexternals"}).
+		Namespace("default").Patch(t.Context(), "waits", types.MergePatchType, patch, metav1.PatchOptions{})
+	must(t, err)
+	d.says(t, "rwexternal/waits --endpoint "+knows, 1, other, "ReadInput waits for Secret default/missing")
+	d.says(t, "rwexternal/waits --endpoint "+unknown, 1, other)
 }
 
 func TestExplainNamesTheLeader(t *testing.T) {

@@ -27,53 +27,55 @@ type operatorQuestion struct {
 	namespace, name string
 }
 
-// report asks the operator. The error says why there is no report, and a remedy.
-func (f *explainFlags) report(ctx context.Context, config *rest.Config, q operatorQuestion) (*explanation.Report, error) {
+// report asks the operator. The error says why there is no report, and a remedy. Asked is the shard
+// that has answered, if there are shards.
+func (f *explainFlags) report(ctx context.Context, config *rest.Config, q operatorQuestion) (r *explanation.Report, asked *explanation.Asked, err error) {
 	if f.endpoint == noEndpoint {
-		return nil, errors.New("the operator was not asked; set --endpoint to where it serves its metrics")
+		return nil, nil, errors.New("the operator was not asked; set --endpoint to where it serves its metrics")
 	}
 	object := journal.Object{Group: q.gvk.Group, Kind: q.gvk.Kind, Namespace: q.namespace, Name: q.name}
 	if q.gvk.Empty() {
-		var err error
-		if object, err = f.known(ctx, config, q); err != nil {
-			return nil, err
+		if object, asked, err = f.known(ctx, config, q); err != nil {
+			return nil, asked, err
 		}
 	}
 	query := url.Values{"group": {object.Group}, "kind": {object.Kind}, "namespace": {object.Namespace}, "name": {object.Name}}
 	answered, err := f.ask(ctx, config, query)
+	asked = explanation.AskedBy(answered.header)
 	if err != nil {
-		return nil, err
+		return nil, asked, err
 	}
 	var report explanation.Report
 	if err := f.decode(answered, &report); err != nil {
-		return nil, err
+		return nil, asked, err
 	}
 	if report.Object.Kind != object.Kind || report.Object.Name != object.Name {
-		return nil, fmt.Errorf("what answers at %s is not an operator of this version of ctrlkit: it was asked for %s %s", f.endpoint, object.Kind, object.Name)
+		return nil, asked, fmt.Errorf("what answers at %s is not an operator of this version of ctrlkit: it was asked for %s %s", f.endpoint, object.Kind, object.Name)
 	}
-	return &report, nil
+	return &report, asked, nil
 }
 
 // known returns the object that the user means, among those that the operator knows.
-func (f *explainFlags) known(ctx context.Context, config *rest.Config, q operatorQuestion) (journal.Object, error) {
+func (f *explainFlags) known(ctx context.Context, config *rest.Config, q operatorQuestion) (journal.Object, *explanation.Asked, error) {
 	answered, err := f.ask(ctx, config, url.Values{})
+	asked := explanation.AskedBy(answered.header)
 	if err != nil {
-		return journal.Object{}, err
+		return journal.Object{}, asked, err
 	}
 	var objects []journal.Object
 	if err := f.decode(answered, &objects); err != nil {
-		return journal.Object{}, err
+		return journal.Object{}, asked, err
 	}
 	for _, o := range objects {
 		if o.Name == q.name && (o.Namespace == q.namespace || o.Namespace == "") && means(q.kind, o) {
-			return o, nil
+			return o, asked, nil
 		}
 	}
-	return journal.Object{}, fmt.Errorf("the operator at %s knows no %s %s%s", f.endpoint, q.kind,
+	return journal.Object{}, asked, fmt.Errorf("the operator at %s knows no %s %s%s", f.endpoint, q.kind,
 		strings.TrimPrefix(q.namespace+"/"+q.name, "/"), f.leader(ctx, config, answered.header))
 }
 
-// ask sends a question to the operator.
+// ask sends a question to the operator. The answer has headers also if it is that nothing is known.
 func (f *explainFlags) ask(ctx context.Context, config *rest.Config, query url.Values) (answer, error) {
 	got, err := f.get(ctx, config, explanation.Path, query, 5*time.Second)
 	switch {
@@ -82,7 +84,7 @@ func (f *explainFlags) ask(ctx context.Context, config *rest.Config, query url.V
 	case got.code == http.StatusNotFound && !bytes.HasPrefix(got.body, []byte(explanation.Unknown)):
 		return answer{}, fmt.Errorf("what answers at %s serves no explanations: an operator needs explain.Serve", f.endpoint)
 	case got.code == http.StatusNotFound:
-		return answer{}, fmt.Errorf("the operator at %s says: %s%s", f.endpoint, strings.TrimSpace(string(got.body)), f.leader(ctx, config, got.header))
+		return got, fmt.Errorf("the operator at %s says: %s%s", f.endpoint, strings.TrimSpace(string(got.body)), f.leader(ctx, config, got.header))
 	}
 	return got, f.refusal(got, explanation.Path)
 }

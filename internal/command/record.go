@@ -135,7 +135,7 @@ func (f *recordFlags) addReports(ctx context.Context, config *rest.Config, r *re
 			return fmt.Errorf("it was asked about %d objects of %d", mostReports, len(r.Subjects))
 		}
 		gvk := schema.FromAPIVersionAndKind(s.APIVersion, s.Kind)
-		report, err := f.report(ctx, config, operatorQuestion{kind: s.Kind, gvk: gvk, namespace: s.Namespace, name: s.Name})
+		report, _, err := f.report(ctx, config, operatorQuestion{kind: s.Kind, gvk: gvk, namespace: s.Namespace, name: s.Name})
 		if err != nil {
 			return err
 		}

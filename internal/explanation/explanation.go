@@ -34,6 +34,8 @@ type Explanation struct {
 	// Report is what the operator knows; nil if it could not be asked, and then NoReport says why.
 	Report   *Report `json:"report,omitempty"`
 	NoReport string  `json:"noReport,omitempty"`
+	// Asked is the shard that was asked; nil where replicas do not share the objects.
+	Asked *Asked `json:"asked,omitempty"`
 	// Now is the time that ages and delays are relative to.
 	Now time.Time `json:"now"`
 }

@@ -93,13 +93,27 @@ func slash(namespace, name string) string {
 	return namespace + "/" + name
 }
 
+// asked writes which shard has answered, and whether it is the one that has the object.
+func (p *page) asked() {
+	if p.x.Asked == nil {
+		return
+	}
+	var labels map[string]string // nil if they are not known
+	if obj := p.x.Object; obj != nil {
+		if labels = obj.GetLabels(); labels == nil {
+			labels = map[string]string{}
+		}
+	}
+	for _, line := range p.x.Asked.lines(labels) {
+		p.line("  %s", short(line))
+	}
+}
+
 // head writes the state of the object and, from its condition Ready, the reason.
 func (p *page) head() {
 	obj := p.x.Object
 	defer func() {
-		if p.x.Report != nil && p.x.Report.Shard != "" {
-			p.line("  Asked was %s", short(p.x.Report.Shard))
-		}
+		p.asked()
 		if obj != nil && len(p.x.OtherResources) > 0 {
 			p.line("  %s", p.x.Ambiguity(shellWord(obj.GetName())))
 		}

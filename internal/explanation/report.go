@@ -16,8 +16,6 @@ import (
 type Report struct {
 	Object      journal.Object `json:"object"`
 	Controllers []Controller   `json:"controllers"`
-	// Shard names the shard that the operator is, and its ring; empty without one.
-	Shard string `json:"shard,omitempty"`
 }
 
 // A Controller is what one controller of the operator knows about the object.
@@ -180,4 +178,13 @@ const (
 	HostHeader = "Ctrlkit-Host"
 	// NamespaceHeader is the namespace in which the process runs; absent outside a cluster.
 	NamespaceHeader = "Ctrlkit-Namespace"
+)
+
+// Headers of every answer of a process that is a shard of a ring.
+const (
+	// ShardHeader and RingHeader are the names of both.
+	ShardHeader, RingHeader = "Ctrlkit-Shard", "Ctrlkit-Ring"
+	// AssignedHeader is the label of an object with the name of its shard, and DrainHeader the one of
+	// an object that its shard has to hand over.
+	AssignedHeader, DrainHeader = "Ctrlkit-Assigned-Label", "Ctrlkit-Drain-Label"
 )
