@@ -17,10 +17,10 @@ import (
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
+	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
 	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
-	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/sim/report"
 )

@@ -15,10 +15,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/transition"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
 )
 
 // every matches the names of all transitions.

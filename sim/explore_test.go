@@ -18,9 +18,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/sim/report"
 )

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+	"github.com/ctrlkit/ctrlkit/internal/judge/external"
 )
 
 // A Fake is the home of a fake of an external system that the user has written: there is one

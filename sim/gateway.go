@@ -7,11 +7,11 @@ import (
 	"context"
 	"time"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge"
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/judge/external"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
-	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
-	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
 	"github.com/ctrlkit/ctrlkit/sim/internal/writes"
 )

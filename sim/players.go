@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
 	"github.com/ctrlkit/ctrlkit/sim/internal/players"
 	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
-	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 

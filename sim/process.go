@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+	"github.com/ctrlkit/ctrlkit/internal/judge/external"
 	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
 	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
 	"github.com/ctrlkit/ctrlkit/sim/internal/writes"

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge"
+	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
 	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
-	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
-	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
 )
 
 // How long things last, in virtual time.

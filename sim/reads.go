@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge"
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
-	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 	"github.com/ctrlkit/ctrlkit/sim/internal/writes"
 )
 

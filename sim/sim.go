@@ -14,8 +14,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/ctrlkit/ctrlkit/internal/definitions"
+	"github.com/ctrlkit/ctrlkit/internal/judge"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/internal/judge"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 

@@ -14,11 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
 	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
-	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
 )
 
 // watchFaults are the faults that strike at watches.

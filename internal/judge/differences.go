@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
+	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 

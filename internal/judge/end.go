@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
+	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 

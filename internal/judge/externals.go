@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+	"github.com/ctrlkit/ctrlkit/internal/judge/external"
 )
 
 // finalizerFirst demands that an object has a finalizer before something is done outside for it:

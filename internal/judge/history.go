@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
+	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/judge/external"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
-	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 )
 
 // silentWhenIdle demands that a resync and a restart of an idle operator change nothing. Requests
@@ -82,12 +82,8 @@ type noNoopWrites struct {
 	polled  map[string]int // how often a write has changed nothing since, long after it
 }
 
-// pollTime is how long after the last change a write comes by the clock, and not because of the
-// change. polledOften is how often it has to come.
-const (
-	pollTime    = 2 * time.Minute
-	polledOften = 2
-)
+// polledOften is how often a write has to come by the clock.
+const polledOften = 2
 
 func (o *noNoopWrites) OnWrite(*ledger, *apiserver.Request, violate) { o.changed = false }
 
@@ -102,7 +98,7 @@ func (o *noNoopWrites) AfterWrite(l *ledger, r *apiserver.Request, answer *apise
 		return
 	}
 	if what == "" {
-		if l.faultless && answer.Code < 300 && !o.last.IsZero() && time.Since(o.last) >= pollTime {
+		if l.faultless && answer.Code < 300 && !o.last.IsZero() && time.Since(o.last) >= l.pace.Poll {
 			of := cluster.Describe(r)
 			if o.polled[of]++; o.polled[of] == polledOften {
 				v("a poll of the idle operator sends a write that changes nothing: " + of)

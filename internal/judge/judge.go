@@ -18,10 +18,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/external"
+	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/internal/external"
-	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -113,6 +113,8 @@ type Options struct {
 	Without   map[oracle.Name]string // oracles that are switched off
 	Systems   map[string]external.System
 	Rules     Rules
+	Pace      Pace   // the zero value is that of virtual time
+	Declare   string // how users say what is meant; empty: with the options of package sim
 
 	// Noticed is called at each violation, and returns the place of the next entry in the trace.
 	Noticed func(name oracle.Name, text string) (entry int)
@@ -338,6 +340,19 @@ type Reference struct {
 	times      []time.Duration // of the checkpoints
 	periodic   map[string]bool // what the operator does without a cause but time
 	said       map[string]bool // each condition that was set, with the status that it had
+}
+
+// Allow lets runs do what another run without faults has done.
+func (r *Reference) Allow(other *Reference) {
+	for canonical, times := range other.created {
+		r.created[canonical] = max(r.created[canonical], times)
+	}
+	for canonical, times := range other.deleted {
+		r.deleted[canonical] = max(r.deleted[canonical], times)
+	}
+	maps.Copy(r.periodic, other.periodic)
+	maps.Copy(r.said, other.said)
+	r.Requests = max(r.Requests, other.Requests)
 }
 
 // Learn masks the fields that differ between this run and another one without faults. It does not

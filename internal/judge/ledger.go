@@ -4,7 +4,9 @@
 package judge
 
 import (
+	"cmp"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -15,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/judge/external"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
-	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 )
 
 // ledger is what the oracles know of a run. They only read it.
@@ -29,6 +31,8 @@ type ledger struct {
 	replaces  bool       // a fault of the plan replaces an object of users with a new one
 	systems   map[string]external.System
 	rules     Rules
+	pace      Pace
+	declare   string
 	faultless bool // the plan has no fault
 	honest    bool // the operator sees everything as it is, and at once
 	prepared  bool // the objects are there that the workload needs from the beginning
@@ -78,7 +82,7 @@ func newLedger(o Options) *ledger {
 		replaces: replaces(o.Plan),
 		uids:     map[types.UID]string{}, generated: map[string]string{}, live: map[types.UID]liveObject{},
 		created: map[string]int{}, deleted: map[string]int{}, disturbed: map[types.UID]bool{}, wiped: map[types.UID]bool{}, owners: map[types.UID][]types.UID{},
-		rules: o.Rules, faultless: len(o.Plan.Faults) == 0, honest: o.Plan.Honest(),
+		rules: o.Rules, pace: cmp.Or(o.Pace, virtual), declare: o.Declare, faultless: len(o.Plan.Faults) == 0, honest: o.Plan.Honest(),
 		public: map[string]bool{}, held: map[types.UID]map[string]bool{}, caused: time.Now(), began: time.Now(), periodic: map[string]bool{},
 		said: map[string]bool{},
 	}
@@ -135,7 +139,7 @@ func (l *ledger) record(committed apiserver.Change) *change {
 }
 
 // canonicalName returns the name of an object with "*" for what the server has generated of it, or of
-// the object that it is named after.
+// the object that it is named after, and without the UID of that one.
 func (l *ledger) canonicalName(name string, content map[string]any) string {
 	if canonical := cluster.CanonicalName(name, content); canonical != name {
 		return canonical
@@ -145,8 +149,14 @@ func (l *ledger) canonicalName(name string, content map[string]any) string {
 			return strings.ReplaceAll(name, generated, canonical)
 		}
 	}
+	if found := uid.FindString(name); l.uids[types.UID(found)] != "" {
+		return strings.ReplaceAll(name, found, "uid("+l.uids[types.UID(found)]+")")
+	}
 	return name
 }
+
+// uid matches the UID of an object.
+var uid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // recordMinted records what controllers mint for an object: the address of a Pod, and the hash of a
 // template, which differs when the template has something that was minted.

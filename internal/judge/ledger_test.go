@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/external"
+	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/internal/external"
-	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 

@@ -4,6 +4,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -13,8 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
 )
 
 // noOrphans demands that nothing of an object is left in the cluster once it is gone: what the
@@ -64,8 +65,8 @@ func (o noOrphans) WhenIdle(l *ledger, i Idle, v violate) {
 		if !slices.ContainsFunc(o.made[uid], l.isThere) {
 			// Reports tell findings apart by their first line: what else was there makes no other
 			// one.
-			v(fmt.Sprintf("%s is still there, although what the operator has created it for is gone; if that is meant, say so with sim.Keeps\nit was created for %s",
-				l.uids[uid], strings.Join(slices.Compact(o.made[uid]), " or ")))
+			v(fmt.Sprintf("%s is still there, although what the operator has created it for is gone; if that is meant, say so with %s\nit was created for %s",
+				l.uids[uid], cmp.Or(l.declare, "sim.Keeps"), strings.Join(slices.Compact(o.made[uid]), " or ")))
 		}
 	}
 }
@@ -87,9 +88,6 @@ type noLateFinalizer struct {
 	tries map[types.UID]int
 }
 
-// staleTime is how long, in virtual time, a cache may be stale.
-const staleTime = 90 * time.Second
-
 func (o noLateFinalizer) AfterWrite(l *ledger, r *apiserver.Request, answer *apiserver.Response, v violate) {
 	if answer.Code != http.StatusUnprocessableEntity || !strings.Contains(string(answer.Body), "no new finalizers can be added if the object is being deleted") {
 		return
@@ -100,7 +98,7 @@ func (o noLateFinalizer) AfterWrite(l *ledger, r *apiserver.Request, answer *api
 			continue
 		}
 		o.tries[uid]++
-		if o.tries[uid] > 1 && time.Since(deleted.Time) >= staleTime {
+		if o.tries[uid] > 1 && time.Since(deleted.Time) >= l.pace.Stale {
 			v(fmt.Sprintf("%s adds a finalizer to an object that is being deleted, which the server refuses each time", cluster.Describe(r)))
 		}
 	}

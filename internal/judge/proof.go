@@ -11,13 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
+	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
-
-// proofTime is how long, in virtual time, what the operator does after a resync or a restart counts
-// as caused by it. What comes later is caused by a timer, such as the schedule of a CronJob.
-const proofTime = 10 * time.Second
 
 // setProving records what is done to the idle operator.
 func (l *ledger) setProving(what string) {
@@ -30,7 +26,7 @@ func (l *ledger) setProving(what string) {
 func (l *ledger) isProving() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if time.Since(l.proof) > proofTime {
+	if time.Since(l.proof) > l.pace.Proof {
 		return ""
 	}
 	return l.proving
@@ -56,7 +52,7 @@ func (l *ledger) notePeriodic(c *change) {
 }
 
 func (l *ledger) byTheClock() bool {
-	return l.reference == nil && l.faultless && !l.duringProof() && time.Since(l.caused) > proofTime
+	return l.reference == nil && l.faultless && !l.duringProof() && time.Since(l.caused) > l.pace.Clock
 }
 
 // isPeriodic reports whether the operator does something by the clock, so that a resync or a

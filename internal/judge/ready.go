@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ctrlkit/ctrlkit/sim/internal/external"
+	"github.com/ctrlkit/ctrlkit/internal/judge/external"
 )
 
 // readyWhenDone demands that an object reports success only when the work for it is done: users and
@@ -46,14 +46,6 @@ type claim struct {
 	waiting   map[types.UID]bool // children that are not available yet
 }
 
-// claimTime is how long, in virtual time, the operator may not work any more after a claim. It is
-// short so that the next period of periodic work does not count.
-const claimTime = 5 * time.Second
-
-// lagTime is how long, in virtual time, a change of another object may be unknown to a reconcile that
-// is running.
-const lagTime = 100 * time.Millisecond
-
 func (o readyWhenDone) OnChange(l *ledger, c *change, v violate) {
 	switch {
 	case !l.honest:
@@ -67,14 +59,14 @@ func (o readyWhenDone) OnChange(l *ledger, c *change, v violate) {
 			if c.Type == "ADDED" {
 				done = "created"
 			}
-			o.work(owner.UID, fmt.Sprintf("its child %s was %s", c.canonical, done), v)
+			o.work(l, owner.UID, fmt.Sprintf("its child %s was %s", c.canonical, done), v)
 		}
 	}
 }
 
 func (o readyWhenDone) OnCall(l *ledger, call external.Call, v violate) {
 	if l.honest && call.Owner != "" && call.Verb != "delete" {
-		o.work(call.Owner, fmt.Sprintf("the call %s was made for it", call), v)
+		o.work(l, call.Owner, fmt.Sprintf("the call %s was made for it", call), v)
 	}
 }
 
@@ -84,8 +76,8 @@ func (o readyWhenDone) WhenIdle(*ledger, Idle, violate) {
 }
 
 // work looks at what the operator does for an object.
-func (o readyWhenDone) work(owner types.UID, what string, v violate) {
-	if made, ok := o.claims[owner]; ok && made.alone && time.Since(made.at) <= claimTime {
+func (o readyWhenDone) work(l *ledger, owner types.UID, what string, v violate) {
+	if made, ok := o.claims[owner]; ok && made.alone && time.Since(made.at) <= l.pace.Claim {
 		v(fmt.Sprintf("%s reported %s=True before %s", made.canonical, made.condition, what))
 		delete(o.claims, owner)
 	}
@@ -120,14 +112,14 @@ func (o readyWhenDone) status(l *ledger, c *change) {
 	case kind == "":
 		delete(o.claims, c.UID)
 	case claims(c.Old) != kind:
-		o.claims[c.UID] = &claim{condition: kind, canonical: c.canonical, at: time.Now(), alone: o.knowsAll(c.UID), waiting: l.unavailable(c.UID, kind)}
+		o.claims[c.UID] = &claim{condition: kind, canonical: c.canonical, at: time.Now(), alone: o.knowsAll(c.UID, l.pace.Lag), waiting: l.unavailable(c.UID, kind)}
 	}
 }
 
 // knowsAll reports whether the operator could know of all that users have changed beside an object.
-func (o readyWhenDone) knowsAll(uid types.UID) bool {
+func (o readyWhenDone) knowsAll(uid types.UID, lag time.Duration) bool {
 	for changed, at := range o.users {
-		if changed != uid && time.Since(at) <= lagTime {
+		if changed != uid && time.Since(at) <= lag {
 			return false
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
 )
 
 // noSecret demands that no value of a Secret of a user appears elsewhere.

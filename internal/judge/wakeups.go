@@ -3,7 +3,10 @@
 
 package judge
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Unwatched is what the last reconcile of an object has read although nothing watches its kind, and
 // nothing wakes the object by itself.
@@ -26,12 +29,12 @@ func (noLostWakeUp) WhenIdle(l *ledger, i Idle, v violate) {
 	for _, u := range i.Unwatched {
 		if key := [2]string{u.Controller, u.Kind}; l.rules.Unwatched[u.Kind] == "" && !said[key] && l.isThereAs(u.Object) {
 			said[key] = true
-			v(u.text())
+			v(u.text(cmp.Or(l.declare, "sim.Unwatched")))
 		}
 	}
 }
 
-func (u *Unwatched) text() string {
+func (u *Unwatched) text(declaredBy string) string {
 	who, what, where := "controller "+u.Controller, u.Kind, ""
 	if u.Step != "" {
 		who = fmt.Sprintf("step %s of controller %s", u.Step, u.Controller)
@@ -43,7 +46,7 @@ func (u *Unwatched) text() string {
 		where = " at " + u.Site
 	}
 	return fmt.Sprintf("%s has read %s%s for %s, without asking for a time, and nothing watches %s: a change wakes nothing; "+
-		"if that is meant, say so with sim.Unwatched", who, what, where, u.Object, u.Kind)
+		"if that is meant, say so with %s", who, what, where, u.Object, u.Kind, declaredBy)
 }
 
 // isThereAs reports whether there is an object of a name, as controllers log it.

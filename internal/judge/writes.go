@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
 )
 
 // foreignUntouched demands that objects of other owners are not changed. A write to one violates it
@@ -76,13 +76,12 @@ type boundedRequests struct{}
 const (
 	requestFactor = 20
 	requestFloor  = 5000
-	requestLimit  = 2000 // without a faultless run to compare with
-	requestsEach  = 200  // and so many more for each object of users
+	requestsEach  = 200 // and so many more for each object of users
 )
 
 func (l *ledger) requestLimit() int {
 	if l.reference == nil {
-		return requestLimit + requestsEach*max(0, l.users-1)
+		return l.pace.Requests + requestsEach*max(0, l.users-1)
 	}
 	return requestFactor*l.reference.Requests + requestFloor
 }

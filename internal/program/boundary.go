@@ -9,15 +9,16 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge"
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
@@ -28,6 +29,7 @@ import (
 type boundary struct {
 	plan     fault.Plan
 	trace    *trace
+	oracles  *oracles
 	describe func(*apiserver.Request) *fault.Write // what decides which faults can strike at a write
 	other    func(fault.Fault, *apiserver.Request)
 	crash    func()     // kills the process; returns at once
@@ -54,9 +56,9 @@ type boundary struct {
 }
 
 // newBoundary returns the boundary of a run of a plan.
-func newBoundary(p fault.Plan, t *trace) *boundary {
+func newBoundary(p fault.Plan, t *trace, o *oracles) *boundary {
 	return &boundary{
-		plan: p, trace: t, fired: make([]bool, len(p.Faults)), asked: map[string]bool{}, read: map[string]bool{},
+		plan: p, trace: t, oracles: o, fired: make([]bool, len(p.Faults)), asked: map[string]bool{}, read: map[string]bool{},
 		events: map[string]int{}, lags: map[string]*lag{}, expired: map[string]bool{},
 	}
 }
@@ -74,10 +76,13 @@ func (b *boundary) wrap(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
+		if trial.IsHousekeeping(request.Resource.GroupResource()) && request.Resource.Resource == "events" && request.Verb == "create" {
+			b.oracles.see(func(j *judge.Judge) { j.Event(request) })
+		}
 		point := pointOf(request)
 		number, strikes, ok := b.arrive(point, request)
 		switch {
-		case !ok:
+		case !ok || point != 0 && !b.oracles.mayAsk():
 			panic(http.ErrAbortHandler)
 		case watched(request):
 			b.watch(w, r, next, request)
@@ -139,7 +144,7 @@ func (b *boundary) arrive(point fault.Point, r *apiserver.Request) (number int, 
 	b.places, b.repeated = append(b.places, place), append(b.repeated, repeated)
 	b.names = append(b.names, strings.TrimSpace(r.Verb+" "+r.Resource.GroupResource().String()+" "+r.Subresource))
 	for i, f := range b.plan.Faults {
-		if f.Kind.Point() == point && f.At == place.At {
+		if f.Kind.Point() == point && f.At == place.At && meets(&place, f) {
 			b.fired[i] = true
 			if kills(f.Kind) {
 				b.down = true
@@ -148,6 +153,16 @@ func (b *boundary) arrive(point fault.Point, r *apiserver.Request) (number int, 
 		}
 	}
 	return place.At, nil, true
+}
+
+// meets reports whether a request is one at which a fault of another client can strike. In real time, the
+// requests of two runs need not have the same order.
+func meets(p *fault.Place, f fault.Fault) bool {
+	switch f.Kind {
+	case fault.DeleteBeforeWrite, fault.TouchBeforeWrite, fault.OccupyName, fault.Recreate:
+		return slices.Contains(p.Faults(), f)
+	}
+	return true
 }
 
 func kills(k fault.Kind) bool { return k == fault.CrashBeforeWrite || k == fault.CrashAfterWrite }
@@ -183,50 +198,16 @@ func (b *boundary) works() bool {
 
 // serve answers a request and records it.
 func (b *boundary) serve(w http.ResponseWriter, r *http.Request, next http.Handler, point fault.Point, number int, request *apiserver.Request) {
-	counted := &counting{ResponseWriter: w, code: http.StatusOK}
-	next.ServeHTTP(counted, r)
-	b.note(point, number, request, counted.code)
+	b.note(point, number, request, b.oracles.serve(w, r, next, request))
 }
 
 func (b *boundary) note(point fault.Point, number int, r *apiserver.Request, code int) {
 	switch point {
 	case fault.AtWrite:
-		b.trace.add("operator", fmt.Sprint("write ", number), fmt.Sprintf("%s -> %d", requestText(r), code))
+		b.trace.add("operator", fmt.Sprint("write ", number), fmt.Sprintf("%s -> %d", cluster.Describe(r), code))
 	case fault.AtRead:
-		b.trace.add("operator", fmt.Sprint("read ", number), fmt.Sprintf("%s -> %d", requestText(r), code))
+		b.trace.add("operator", fmt.Sprint("read ", number), fmt.Sprintf("%s -> %d", cluster.Describe(r), code))
 	}
-}
-
-func requestText(r *apiserver.Request) string {
-	text := r.Verb + " " + r.Resource.GroupResource().String()
-	if name := r.Namespace + "/" + nameOf(r); name != "/" {
-		text += " " + strings.TrimPrefix(name, "/")
-	}
-	if r.Subresource != "" {
-		text += " " + r.Subresource
-	}
-	return text
-}
-
-// nameOf returns the name of the object of a request, that of the body for a creation.
-func nameOf(r *apiserver.Request) string {
-	if r.Name != "" || r.Verb != "create" {
-		return r.Name
-	}
-	var object metav1.Object = &metav1.PartialObjectMetadata{}
-	if json.Unmarshal(r.Body, object) != nil { // in the binary encoding of kinds that have Go types
-		decoded, _, err := scheme.Codecs.UniversalDeserializer().Decode(r.Body, nil, nil)
-		if err == nil {
-			object, err = meta.Accessor(decoded)
-		}
-		if err != nil {
-			return ""
-		}
-	}
-	if object.GetName() == "" && object.GetGenerateName() != "" {
-		return object.GetGenerateName() + "*"
-	}
-	return object.GetName()
 }
 
 // strike answers a request as a fault wants it.
@@ -236,13 +217,11 @@ func (b *boundary) strike(w http.ResponseWriter, r *http.Request, next http.Hand
 		b.crash()
 		panic(http.ErrAbortHandler)
 	case fault.CrashAfterWrite:
-		kept := b.swallow(r, next)
-		b.note(fault.AtWrite, number, request, kept.code)
+		b.serve(&kept{header: http.Header{}}, r, next, fault.AtWrite, number, request)
 		b.crash()
 		panic(http.ErrAbortHandler)
 	case fault.LoseWriteAnswer:
-		kept := b.swallow(r, next)
-		b.note(fault.AtWrite, number, request, kept.code)
+		b.serve(&kept{header: http.Header{}}, r, next, fault.AtWrite, number, request)
 		if f.How == "reset" {
 			panic(http.ErrAbortHandler)
 		}
@@ -259,16 +238,9 @@ func (b *boundary) strike(w http.ResponseWriter, r *http.Request, next http.Hand
 	}
 }
 
-// swallow answers a request to no one.
-func (b *boundary) swallow(r *http.Request, next http.Handler) *kept {
-	k := &kept{header: http.Header{}, code: http.StatusOK}
-	next.ServeHTTP(k, r)
-	return k
-}
-
 // refuse answers a request with an error, and returns its code.
 func refuse(w http.ResponseWriter, how string, r *apiserver.Request) int {
-	resource, name := r.Resource.GroupResource(), nameOf(r)
+	resource, name := r.Resource.GroupResource(), cluster.NameOf(r)
 	var err *apierrors.StatusError
 	switch how {
 	case "409":
@@ -302,26 +274,12 @@ func answer(w http.ResponseWriter, err *apierrors.StatusError) int {
 	return int(status.Code)
 }
 
-// counting passes an answer on and keeps its code.
-type counting struct {
-	http.ResponseWriter
-	code int
-}
-
-func (c *counting) WriteHeader(code int) { c.code = code; c.ResponseWriter.WriteHeader(code) }
-
-// Unwrap is for [http.ResponseController].
-func (c *counting) Unwrap() http.ResponseWriter { return c.ResponseWriter }
-
 // kept is an answer that is not sent.
-type kept struct {
-	header http.Header
-	code   int
-}
+type kept struct{ header http.Header }
 
 func (k *kept) Header() http.Header         { return k.header }
 func (k *kept) Write(p []byte) (int, error) { return len(p), nil }
-func (k *kept) WriteHeader(code int)        { k.code = code }
+func (k *kept) WriteHeader(int)             {}
 
 // seen returns the places of a run by the names of their requests.
 func (b *boundary) seen() (places []fault.Place, names []string, requests int, fired []bool) {

@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,8 +31,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
 	plantest.Main(func(arguments []string) error { return operate(ctrl.SetupSignalHandler(), arguments[0]) })
+	ctrl.SetLogger(logr.Discard())
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue { // they wait most of the time
 		if err := f.Value.Set("6"); err != nil {
@@ -43,10 +45,12 @@ func TestMain(m *testing.M) {
 // operate runs an operator that keeps a Secret for each ConfigMap with the label app and then says
 // so in an annotation. bug is what is wrong with it; "" if nothing is.
 func operate(ctx context.Context, bug string) error {
+	ctrl.SetLogger(funcr.New(func(_, args string) { fmt.Println(args) }, funcr.Options{}))
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
 		return err
 	}
+	config.QPS = -1
 	mgr, err := ctrl.NewManager(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
 	if err != nil {
 		return err
@@ -61,7 +65,7 @@ func operate(ctx context.Context, bug string) error {
 	if bug == deaf {
 		return listen(ctx, config)
 	}
-	r := &apps{Client: mgr.GetClient(), bug: bug, started: time.Now(), known: map[string]bool{}}
+	r := &apps{Client: mgr.GetClient(), live: mgr.GetAPIReader(), bug: bug, started: time.Now(), known: map[string]bool{}}
 	if err := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(r); err != nil {
 		return err
 	}
@@ -94,6 +98,7 @@ func listen(ctx context.Context, config *rest.Config) error {
 
 type apps struct {
 	client.Client
+	live    client.Reader
 	bug     string
 	started time.Time
 	known   map[string]bool // names that it has worked for
@@ -109,6 +114,11 @@ const (
 	deaf    = "does not watch again when a watch ends"
 	once    = "does the work for each name once"
 	loses   = "does not see that the Secret it labels is gone"
+	orphans = "creates a Secret that nothing deletes"
+	repeats = "writes what is there when it is started"
+	hides   = "panics where controller-runtime recovers"
+	reveals = "logs a password"
+	storms  = "asks without an end"
 
 	labels = "labels its Secret" // which is no bug
 )
@@ -129,43 +139,73 @@ func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 		err := r.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, GenerateName: "made-"}})
 		return ctrl.Result{RequeueAfter: 300 * time.Millisecond}, err
 	}
+	if err := r.secret(ctx, app); err != nil {
+		return ctrl.Result{}, client.IgnoreAlreadyExists(err)
+	}
+	done := "true"
+	switch {
+	case r.bug == restart:
+		done = r.started.Format("05.000")
+	case r.bug == storms:
+		for ctx.Err() == nil && r.live.List(ctx, &corev1.SecretList{}) == nil {
+		}
+	case r.bug == reveals:
+		given := &corev1.Secret{}
+		err := r.Get(ctx, client.ObjectKey{Namespace: app.Namespace, Name: "given"}, given)
+		fmt.Printf("the password is %q (%v)\n", given.Data["password"], err)
+	case r.bug == hides && app.Annotations["done"] == done:
+		panic("it is done")
+	}
+	err := r.report(ctx, app, done)
+	if r.bug == panics && apierrors.IsConflict(err) {
+		go panic("a conflict")
+	}
+	return ctrl.Result{}, err
+}
+
+// secret makes the Secret.
+func (r *apps) secret(ctx context.Context, app *corev1.ConfigMap) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}, StringData: map[string]string{"password": "x"}}
 	if err := controllerutil.SetControllerReference(app, secret, r.Scheme()); err != nil {
-		return ctrl.Result{}, err
+		return err
+	}
+	if r.bug == orphans {
+		secret.OwnerReferences = nil
+	}
+	if r.bug == "" || r.bug == repeats {
+		made := &corev1.Secret{}
+		if r.Get(ctx, client.ObjectKeyFromObject(secret), made) == nil && metav1.IsControlledBy(made, app) {
+			return nil
+		}
 	}
 	err := r.Create(ctx, secret)
 	if err != nil && !apierrors.IsAlreadyExists(err) || err != nil && r.bug == forgets {
-		return ctrl.Result{}, client.IgnoreAlreadyExists(err)
+		return err
 	}
 	if err != nil && r.bug == takes {
 		err = r.Update(ctx, secret)
 	} else if err != nil {
 		err = r.Get(ctx, client.ObjectKeyFromObject(secret), secret)
-		if err == nil && !metav1.IsControlledBy(secret, app) {
-			return ctrl.Result{}, reconcile.TerminalError(errors.New("the Secret is another's"))
+		if err == nil && !metav1.IsControlledBy(secret, app) && r.bug != orphans {
+			return reconcile.TerminalError(errors.New("the Secret is another's"))
 		}
 	}
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if r.bug == labels || r.bug == loses {
+	if err == nil && (r.bug == labels || r.bug == loses) {
 		secret.Labels = map[string]string{"of": app.Name}
 		if err := r.Patch(ctx, secret, client.Merge); err != nil && (r.bug == labels || !apierrors.IsNotFound(err)) {
-			return ctrl.Result{}, err
+			return err
 		}
 	}
-	done := "true"
-	if r.bug == restart {
-		done = r.started.Format("05.000")
-	}
-	if app.Annotations["done"] == done {
-		return ctrl.Result{}, nil
+	return err
+}
+
+// report says in an annotation that the work is done.
+func (r *apps) report(ctx context.Context, app *corev1.ConfigMap, done string) error {
+	if app.Annotations["done"] == done && (r.bug != repeats || r.known[app.Name]) {
+		return nil
 	}
 	app.Annotations = map[string]string{"done": done}
-	err = r.Update(ctx, app)
+	err := r.Update(ctx, app)
 	r.known[app.Name] = err == nil
-	if r.bug == panics && apierrors.IsConflict(err) {
-		go panic("a conflict")
-	}
-	return ctrl.Result{}, err
+	return err
 }

@@ -12,21 +12,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/yaml"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
-
-// foreign is the annotation of an object of a stranger.
-const foreign = "example.com/of-another"
-
-func isForeign(content map[string]any) bool {
-	return (&unstructured.Unstructured{Object: content}).GetAnnotations()[foreign] != ""
-}
 
 // describe returns what decides which faults can strike at a write.
 func (r *runner) describe(request *apiserver.Request) *fault.Write {
@@ -122,29 +113,20 @@ func namesObject(r *apiserver.Request) bool {
 	if r.Subresource != "" {
 		return false
 	}
-	name := nameOf(r)
-	return name != "" && (r.Verb == "create" && !strings.HasSuffix(name, "*") || applies(r))
-}
-
-func applies(r *apiserver.Request) bool {
-	return r.Verb == "patch" && strings.HasPrefix(r.ContentType, "application/apply-patch")
+	name := cluster.NameOf(r)
+	return name != "" && (r.Verb == "create" && !strings.HasSuffix(name, "*") || cluster.IsApply(r))
 }
 
 // occupantOf returns the object of a stranger with the name of the one that a request creates: the
 // same without anything that says that it is the operator's, and with other data. It is nil if the
 // request can't be read.
 func occupantOf(r *apiserver.Request) map[string]any {
-	var content map[string]any
-	if yaml.Unmarshal(r.Body, &content) != nil || content == nil { // in protobuf
-		decoded, _, err := scheme.Codecs.UniversalDeserializer().Decode(r.Body, nil, nil)
-		if err == nil {
-			content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(decoded)
-		}
-		if err != nil {
-			return nil
-		}
+	obj, ok := cluster.CreatedBy(r)
+	if !ok {
+		return nil
 	}
-	metadata := map[string]any{"name": nameOf(r), "annotations": map[string]any{foreign: "true"}}
+	content := obj.Object
+	metadata := map[string]any{"name": cluster.NameOf(r), "annotations": map[string]any{cluster.Foreign: "true"}}
 	if r.Namespace != "" {
 		metadata["namespace"] = r.Namespace
 	}

@@ -21,7 +21,7 @@ func update(*apiserver.Request) *fault.Write {
 // after a change does not.
 func TestRepeatedReadsComeLast(t *testing.T) {
 	changes := 0
-	b := newBoundary(fault.Plan{}, newTrace())
+	b := newBoundary(fault.Plan{}, newTrace(), nil)
 	b.awake, b.state, b.describe = func() {}, func() int { return changes }, update
 	ask := func(method, path string) {
 		t.Helper()
@@ -61,7 +61,7 @@ func TestRepeatedReadsComeLast(t *testing.T) {
 
 // A short budget meets each kind of fault, and each kind of request.
 func TestEachKindOfFaultComesEarly(t *testing.T) {
-	b := newBoundary(fault.Plan{}, newTrace())
+	b := newBoundary(fault.Plan{}, newTrace(), nil)
 	b.awake, b.state, b.describe = func() {}, func() int { return 0 }, update
 	for _, kind := range []string{"configmaps", "secrets", "services", "pods"} {
 		r, err := apiserver.NewRequest("PUT", "/api/v1/namespaces/default/"+kind+"/a", "application/json", []byte(`{"metadata":{"name":"a"}}`))

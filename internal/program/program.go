@@ -23,6 +23,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge"
 	"github.com/ctrlkit/ctrlkit/internal/plan"
 	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
@@ -73,6 +74,15 @@ type reference struct {
 	chance map[string]bool // what differs between two of them
 	plans  []fault.Plan
 	first  *runner
+	judge  *judge.Reference // what the oracles compare with
+}
+
+// judged returns what the oracles compare with; nil if there is nothing.
+func (r *reference) judged() *judge.Reference {
+	if r == nil {
+		return nil
+	}
+	return r.judge
 }
 
 // Explore runs the program without faults, and then with one fault in each run, until all plans
@@ -103,7 +113,7 @@ func Explore(ctx context.Context, o Options) (*report.Simulation, error) {
 	}
 	s := &report.Simulation{Plans: report.Plans{Total: len(tasks) + 1}, Without: ref.first.trace.all()}
 	e := &explorer{Options: &o, reference: ref, tasks: tasks, known: map[string]bool{}, meant: map[oracle.Name][]string{}, deadline: begun.Add(o.Budget)}
-	e.outcomes = append(e.outcomes, e.outcome(0, task{}, ref.first, ref.first.violations))
+	e.add(0, task{}, ref.first)
 	err = e.all(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -132,7 +142,7 @@ func (o *Options) refer(ctx context.Context) (*reference, error) {
 			return nil, fmt.Errorf("%w: %w", ErrReference, err)
 		}
 		if r.gaveUp() {
-			return nil, fmt.Errorf("%w: %s", ErrReference, r.violations[len(r.violations)-1].Text)
+			return nil, fmt.Errorf("%w: %s", ErrReference, r.whyItGaveUp())
 		}
 		if _, _, requests, _ := r.boundary.seen(); requests == 0 {
 			return nil, fmt.Errorf("%w: the operator has asked the API server for nothing: does it use the kubeconfig file of KUBECONFIG? \"{kubeconfig}\" in an argument stands for its path\n%s",
@@ -140,7 +150,8 @@ func (o *Options) refer(ctx context.Context) (*reference, error) {
 		}
 		runs = append(runs, r)
 	}
-	ref := &reference{states: runs[0].checkpoints, chance: map[string]bool{}, first: runs[0]}
+	ref := &reference{states: runs[0].checkpoints, chance: map[string]bool{}, first: runs[0], judge: runs[0].judged()}
+	ref.judge.Allow(runs[1].judged())
 	for i, want := range ref.states {
 		for _, d := range runs[1].checkpoints[i].differences(want, nil) {
 			ref.chance[d.Thing+" "+d.Path] = true
@@ -309,15 +320,14 @@ func (e *explorer) try(ctx context.Context, t task) (*runner, error) {
 	return e.run(ctx, t.plan, e.reference)
 }
 
-// one runs a plan, and again if it violates an oracle: in real time, what happens once may not
+// one runs a plan, and again if it finds something new: in real time, what happens once may not
 // happen again.
 func (e *explorer) one(ctx context.Context, i int) error {
 	r, err := e.try(ctx, e.tasks[i])
 	if err != nil {
 		return fmt.Errorf("plan %q: %w", e.tasks[i], err)
 	}
-	violations, meant := e.split(e.tasks[i], r.violations)
-	if len(violations) > 0 {
+	if e.isNew(e.tasks[i], r) {
 		times := map[oracle.Name]int{}
 		for range repetitions {
 			again, err := e.try(ctx, e.tasks[i])
@@ -328,27 +338,41 @@ func (e *explorer) one(ctx context.Context, i int) error {
 				times[v.Oracle]++
 			}
 		}
-		for j := range violations {
-			if n := min(times[violations[j].Oracle], repetitions); n < repetitions {
-				violations[j].Text += fmt.Sprintf("\n(seen in %d of %d runs of the plan: it depends on timing)", n+1, repetitions+1)
+		for j := range r.violations {
+			if n := min(times[r.violations[j].Oracle], repetitions); n < repetitions {
+				r.violations[j].Text += fmt.Sprintf("\n(seen in %d of %d runs of the plan: it depends on timing)", n+1, repetitions+1)
 			}
 		}
 	}
+	e.add(i+1, e.tasks[i], r)
+	return nil
+}
+
+// isNew reports whether a run of a task has found something that was not found before.
+func (e *explorer) isNew(t task, r *runner) bool {
+	violations, _ := e.split(t, r.violations)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.ContainsFunc(violations, func(v oracle.Violation) bool { return !e.known[report.Key(v, nil)] })
+}
+
+// add adds what a run of a task has found.
+func (e *explorer) add(order int, t task, r *runner) {
+	violations, meant := e.split(t, r.violations)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, name := range meant {
-		e.meant[name] = append(e.meant[name], e.tasks[i].String())
+		e.meant[name] = append(e.meant[name], t.String())
 	}
-	e.outcomes = append(e.outcomes, e.outcome(i+1, e.tasks[i], r, violations))
+	e.outcomes = append(e.outcomes, e.outcome(order, t, r, violations))
 	for _, v := range violations {
 		if key := report.Key(v, nil); !e.known[key] {
 			e.known[key] = true
 			if e.Found != nil {
-				e.Found(e.tasks[i].String(), v)
+				e.Found(t.String(), v)
 			}
 		}
 	}
-	return nil
 }
 
 // split returns the violations of a task without those that are by design, and the oracles of these.

@@ -38,6 +38,9 @@ func optionsFor(t *testing.T, bug string) program.Options {
 	}
 	file := filepath.Join(t.TempDir(), "sample.yaml")
 	text := sample
+	if bug == reveals {
+		text += "---\napiVersion: v1\nkind: Secret\nmetadata: {name: given, namespace: default}\ndata: {password: Y29ycmVjdCBob3JzZQ==}\n"
+	}
 	if bug == deaf { // an end that comes after it has worked once
 		text += "---" + strings.ReplaceAll(sample, "name: shop", "name: second")
 	}
@@ -64,12 +67,16 @@ func TestBugs(t *testing.T) {
 		says      string
 	}{
 		{forgets, "crash after write 1", oracle.SameEnd, "configmaps default/shop metadata.annotations: got nothing"},
-		{restart, "resync and restart at checkpoint 1", oracle.SilentWhenIdle, "changed something 1 times"},
+		{restart, "resync and restart at checkpoint 1", oracle.SilentWhenIdle, "a restart of the idle operator caused: update configmaps default/shop"},
 		{panics, "refuse write 2: 409", oracle.NoPanic, "panic: a conflict"},
-		{takes, "occupy the name before write 1", oracle.ForeignUntouched, "update of secrets default/shop, which another client has created"},
+		{takes, "occupy the name before write 1", oracle.ForeignUntouched, "update secrets default/shop: the object was created by another client"},
 		{once, "recreate configmaps default/shop after write 2", oracle.SameEnd, "configmaps default/shop metadata.annotations: got nothing"},
 		{loses, "delete the object before write 2", oracle.SameEnd, "secrets default/shop is missing"},
 		{doubles, "delay the watch of secrets by 1 from event 1", oracle.SameEnd, "secrets default/made-*2"},
+		{orphans, "", oracle.NoOrphans, "secrets default/shop is still there, although what the operator has created it for is gone; if that is meant, say so with --by-design"},
+		{repeats, "resync and restart at checkpoint 1", oracle.NoNoopWrites, "a restart of the idle operator caused a write that changes nothing: update configmaps default/shop"},
+		{hides, "", oracle.NoPanic, "the operator panicked, and controller-runtime recovered it: it is done"},
+		{reveals, "", oracle.NoSecret, "a value of a Secret appears in the log"},
 		{deaf, "close the watch of configmaps after event 1", oracle.SameEnd, "configmaps default/second metadata.annotations"},
 		{deaf, "expire the watch of configmaps after event 1", oracle.SameEnd, "configmaps default/second metadata.annotations"},
 	} {
@@ -96,6 +103,17 @@ func TestBugs(t *testing.T) {
 			}
 			t.Errorf("want %s with %q, got %+v", test.want, test.says, s.Findings)
 		})
+	}
+}
+
+// A storm of requests ends the run, and not the machine.
+func TestStorm(t *testing.T) {
+	t.Parallel()
+	o := optionsFor(t, storms)
+	o.Quiet, o.Budget = 5*time.Second, time.Second
+	_, err := program.Explore(t.Context(), o)
+	if !errors.Is(err, program.ErrReference) || !strings.Contains(err.Error(), "more than 5000 requests: the operator does not stop working") {
+		t.Errorf("got the error %v", err)
 	}
 }
 

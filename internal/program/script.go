@@ -52,7 +52,17 @@ type Patch struct {
 }
 
 // String describes the step.
-func (s Step) String() string { return s.name }
+func (s Step) String() string {
+	switch {
+	case s.name != "":
+		return s.name
+	case s.Patch != nil:
+		return "patch " + s.Patch.Called + "/" + s.Patch.Name
+	case len(s.Delete) > 0:
+		return "delete " + s.Delete[0].Called + "/" + s.Delete[0].Name
+	}
+	return "apply the samples"
+}
 
 // ScriptOf returns the script for samples: all are applied, and those of the kinds of definitions
 // are deleted. Without any of these, all are deleted.
@@ -180,6 +190,10 @@ func (s Step) do(r *runner) error {
 		return nil
 	}
 	resource, namespace, err := r.find(s.Patch.Target)
+	if apierrors.IsNotFound(err) && len(r.plan.Faults) > 0 { // a fault has taken it away
+		r.trace.add("user", "refused", err.Error())
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ctrlkit/ctrlkit/internal/difference"
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
@@ -41,7 +43,6 @@ type history struct {
 	all      int                       // changes, of all clients
 	kinds    map[string]int            // the same, by kind
 	version  uint64                    // of the last change
-	taken    []string                  // what the operator has changed of a stranger
 	users    map[string]map[string]any // objects that users have created and not deleted, as they were then
 	children map[string]bool           // objects that the operator has created
 }
@@ -73,18 +74,18 @@ func (h *history) changed(c apiserver.Change) {
 	}
 	h.all++
 	h.kinds[resource.String()]++
-	if operator && isForeign(c.Old) {
-		h.taken = append(h.taken, fmt.Sprintf("%s of %s, which another client has created and nothing says is the operator's", c.Verb, what))
-	}
 	switch c.Type {
 	case "ADDED":
 		h.children[what] = operator
-		if c.Actor == trial.UserActor {
+		if c.Actor == trial.UserActor && mayBeRecreated(c) {
 			h.users[named] = c.New
 		}
 	case "DELETED":
 		delete(h.users, named)
 	default:
+		if written := h.users[named]; written != nil && c.Actor == trial.UserActor {
+			h.users[named] = cluster.Rewritten(written, c)
+		}
 		if (&unstructured.Unstructured{Object: c.New}).GetDeletionTimestamp() != nil {
 			delete(h.users, named)
 		}
@@ -96,6 +97,12 @@ func (h *history) changed(c apiserver.Change) {
 	if isNew {
 		h.progress = time.Now()
 	}
+}
+
+// mayBeRecreated reports whether a user who deletes an object can create it again as it was: what is in a
+// Namespace is gone with it, and what holds a finalizer of another client does not go.
+func mayBeRecreated(c apiserver.Change) bool {
+	return c.Resource.Resource != "namespaces" && len((&unstructured.Unstructured{Object: c.New}).GetFinalizers()) == 0
 }
 
 // idle returns for how long nothing new has happened, and how many changes the operator has made.
@@ -147,13 +154,6 @@ func (h *history) isChild(what string) bool {
 	return h.children[what]
 }
 
-// takenOver returns what the operator has changed of a stranger.
-func (h *history) takenOver() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Clone(h.taken)
-}
-
 // wake says that something new happens.
 func (h *history) wake() {
 	h.mu.Lock()
@@ -195,9 +195,14 @@ func (h *history) of(objects []apiserver.Object) state {
 	for _, o := range kept {
 		u := &unstructured.Unstructured{Object: o.Content}
 		called := strings.TrimPrefix(replacer.Replace(string(u.GetUID())), "the UID of ")
+		delete(s, called)
+		called = uid.ReplaceAllStringFunc(called, replacer.Replace) // it may be named after another object
 		content := trial.Timeless(o.Content)
-		if o.Resource.Resource == "services" && o.Resource.Group == "" {
+		switch {
+		case o.Resource.Resource == "services" && o.Resource.Group == "":
 			unallocated(content)
+		case o.Resource.Group == "apps":
+			withoutRevisions(content)
 		}
 		s[called], _ = renamed(untouched(content), replacer).(map[string]any)
 		if !h.written[thing(o.Resource.GroupResource().String(), o.Namespace, o.Name)] {
@@ -206,6 +211,9 @@ func (h *history) of(objects []apiserver.Object) state {
 	}
 	return s
 }
+
+// uid matches the UID of an object.
+var uid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // unallocated removes what the API server has allocated for a Service: which address and port it is
 // depends on those that were free.
@@ -221,6 +229,29 @@ func unallocated(content map[string]any) {
 		if p, ok := port.(map[string]any); ok {
 			delete(p, "nodePort")
 		}
+	}
+}
+
+// withoutRevisions removes what the controllers of a workload have counted: one that was created again
+// counts anew.
+func withoutRevisions(content map[string]any) {
+	for _, counter := range [][]string{
+		{"metadata", "annotations", "deployment.kubernetes.io/revision"}, {"metadata", "annotations", "deprecated.daemonset.template.generation"},
+		{"status", "currentRevision"}, {"status", "updateRevision"},
+	} {
+		unstructured.RemoveNestedField(content, counter...)
+	}
+	if u := (&unstructured.Unstructured{Object: content}); len(u.GetAnnotations()) == 0 {
+		u.SetAnnotations(nil)
+	}
+	conditions, _, _ := unstructured.NestedSlice(content, "status", "conditions") //nolint:errcheck // what is no list has none
+	for _, condition := range conditions {
+		if c, ok := condition.(map[string]any); ok {
+			delete(c, "message") // it names a ReplicaSet
+		}
+	}
+	if conditions != nil {
+		_ = unstructured.SetNestedSlice(content, conditions, "status", "conditions") //nolint:errcheck // it was one
 	}
 }
 

@@ -107,7 +107,7 @@ func (e *explorer) tryChange(ctx context.Context, c *change) (*runner, error) {
 	fresh := *e.Options
 	fresh.Script = []Step{{Apply: c.samples, name: "create with " + c.Name}}
 	alone, err := fresh.run(ctx, fault.Plan{}, nil)
-	if err != nil || len(alone.violations) > 0 {
+	if err != nil || alone.gaveUp() || alone.violates(oracle.NoPanic) || alone.violates(oracle.BecomesIdle) {
 		return alone, err
 	}
 	before, want := e.reference.states[0], alone.checkpoints[0]
@@ -121,7 +121,11 @@ func (e *explorer) tryChange(ctx context.Context, c *change) (*runner, error) {
 	}
 	changing := *e.Options
 	changing.Script = c.script(e.Samples)
-	return changing.run(ctx, fault.Plan{}, &reference{states: []state{before, want, before}, chance: e.reference.chance})
+	r, err := changing.run(ctx, fault.Plan{}, &reference{states: []state{before, want, before}, chance: e.reference.chance})
+	if err == nil {
+		r.violations = append(r.violations, slices.DeleteFunc(alone.violations, func(v oracle.Violation) bool { return r.violates(v.Oracle) })...)
+	}
+	return r, err
 }
 
 // fails reports whether an operator can't do what a changed object asks for.

@@ -34,7 +34,7 @@ func TestEventsAreCounted(t *testing.T) {
 			}
 			request.Accept = accept
 			framing := request.Framing()
-			b := newBoundary(fault.Plan{}, newTrace())
+			b := newBoundary(fault.Plan{}, newTrace(), nil)
 			b.changes = func(string) int { return 0 }
 			recorder := httptest.NewRecorder()
 			w := &watching{ResponseWriter: recorder, context: t.Context(), boundary: b, kind: "secrets", first: 5, code: 200}

@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/internal/players"
-	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 

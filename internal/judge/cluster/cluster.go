@@ -21,8 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
 )
 
 // Marks is how the annotations and labels begin with which the simulator marks objects. They are no
@@ -81,11 +81,22 @@ func (c *Cluster) noteWritten(change apiserver.Change) {
 		c.written[of] = change.New
 		return
 	}
-	written, ok := c.WrittenMetadata(of)
-	if !ok || change.Old == nil || change.New == nil {
-		return
+	if written, ok := c.written[of]; ok && change.Old != nil && change.New != nil {
+		c.written[of] = Rewritten(written, change)
 	}
-	metadata := maps.Clone(written)
+}
+
+// Rewritten returns an object as its users have written it, after one of them has changed it: they would
+// write its fields, labels and annotations again, and not what others have added to these.
+func Rewritten(written map[string]any, change apiserver.Change) map[string]any {
+	written = maps.Clone(written)
+	for field, value := range change.New {
+		if field != "metadata" && field != "status" {
+			written[field] = value
+		}
+	}
+	own, _ := written["metadata"].(map[string]any)
+	metadata := maps.Clone(own)
 	was, _ := change.Old["metadata"].(map[string]any)
 	is, _ := change.New["metadata"].(map[string]any)
 	for _, field := range []string{"labels", "annotations"} {
@@ -95,7 +106,8 @@ func (c *Cluster) noteWritten(change apiserver.Change) {
 			delete(metadata, field)
 		}
 	}
-	c.written[of] = map[string]any{"metadata": metadata}
+	written["metadata"] = metadata
+	return written
 }
 
 // changedEntries returns the labels or annotations of a user with a change of them.

@@ -13,8 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
 )
 
 // newCluster returns a cluster with a ConfigMap of a user, and what counts how often it was active.

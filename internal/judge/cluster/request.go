@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -78,12 +80,31 @@ func NameOf(r *apiserver.Request) string {
 		Metadata struct{ Name, GenerateName string }
 	}
 	if err := json.Unmarshal(r.Body, &body); err != nil {
-		return ""
+		u := &unstructured.Unstructured{Object: contentOf(r)}
+		body.Metadata.Name, body.Metadata.GenerateName = u.GetName(), u.GetGenerateName()
 	}
 	if body.Metadata.Name == "" && body.Metadata.GenerateName != "" {
 		return body.Metadata.GenerateName + "*"
 	}
 	return body.Metadata.Name
+}
+
+// contentOf returns the object in the body of a request, also of one in protobuf, as clients of
+// built-in kinds send them; nil if there is none.
+func contentOf(r *apiserver.Request) map[string]any {
+	var content map[string]any
+	if yaml.Unmarshal(r.Body, &content) == nil && content != nil { // JSON is YAML
+		return content
+	}
+	decoded, _, err := scheme.Codecs.UniversalDeserializer().Decode(r.Body, nil, nil)
+	if err != nil {
+		return nil
+	}
+	content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(decoded)
+	if err != nil {
+		return nil
+	}
+	return content
 }
 
 // CanonicalName returns the name of an object with "*" for what the server has generated of it.
@@ -142,10 +163,7 @@ func CreatedBy(r *apiserver.Request) (*unstructured.Unstructured, bool) {
 	if r.Verb != "create" && !IsApply(r) || r.Subresource != "" {
 		return nil, false
 	}
-	var content map[string]any
-	if err := yaml.Unmarshal(r.Body, &content); err != nil { // JSON is YAML
-		return nil, false
-	}
+	content := contentOf(r)
 	if _, ok := content["metadata"].(map[string]any); !ok {
 		return nil, false
 	}

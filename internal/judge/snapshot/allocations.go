@@ -8,8 +8,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
 )
 
 // namer replaces what the world has minted by what it was minted for.

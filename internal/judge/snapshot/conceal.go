@@ -8,7 +8,7 @@ import (
 	"encoding/hex"
 	"strings"
 
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 

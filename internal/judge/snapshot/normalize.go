@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 )
 
 // normalize takes out of an object what the server and time have put there.

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ctrlkit/ctrlkit/internal/golden"
+	"github.com/ctrlkit/ctrlkit/internal/judge/external"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 

@@ -17,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/internal/golden"
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/judge/external"
+	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
-	"github.com/ctrlkit/ctrlkit/sim/internal/external"
-	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
 )
 
 // world is a cluster with actors, in a bubble. It records what they report.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 )
 
 // disguise makes objects of a kind that are unlike those of the operator: of theirs, they keep the

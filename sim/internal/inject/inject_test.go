@@ -18,12 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/internal/golden"
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/judge/external"
+	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/actor"
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
-	"github.com/ctrlkit/ctrlkit/sim/internal/external"
-	"github.com/ctrlkit/ctrlkit/sim/internal/trace"
 )
 
 // stage is a run with a server and an injector, in which everything else is a recorder.

@@ -6,10 +6,10 @@ package inject
 import (
 	"cmp"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/actor"
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
 )
 
 // A Write is one on its way to the API server.

@@ -40,7 +40,7 @@ func childWorkload(bug Bug) sim.Workload {
 	widget := newWidget()
 	return sim.Workload{
 		Name: "children", Scheme: scheme, CRDs: definitions, Objects: []client.Object{newSecret()},
-		Operator: sim.Manager(func(mgr ctrl.Manager, p *sim.Process) error {
+		Operator: asManager(func(mgr ctrl.Manager, p *sim.Process) error {
 			r := &children{Client: mgr.GetClient(), live: mgr.GetAPIReader(), bug: bug, done: map[client.ObjectKey]bool{}}
 			r.event = func(w *Widget) {
 				mgr.GetEventRecorder("widgets").Eventf(w, nil, "Normal", "Reconciled", "Reconcile", "done")
@@ -220,7 +220,7 @@ func (r *children) work(ctx context.Context, w *Widget) (ctrl.Result, error) {
 		return ctrl.Result{}, err
 	case wait != "":
 		r.condition(w, "Ready", metav1.ConditionFalse, "NameTaken", wait)
-		return ctrl.Result{RequeueAfter: 30 * time.Second}, nil
+		return ctrl.Result{RequeueAfter: patience}, nil
 	}
 	if available, err := r.available(ctx, w); err != nil {
 		return ctrl.Result{}, err

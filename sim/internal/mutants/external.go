@@ -84,8 +84,8 @@ func tokenWorkload(bug Bug) sim.Workload {
 func outsideWorkload(name string, bug Bug, system sim.External) sim.Workload {
 	return sim.Workload{
 		Name: name, Scheme: scheme, CRDs: definitions, Objects: []client.Object{newSecret()}, Externals: []sim.External{system},
-		Operator: sim.Manager(func(mgr ctrl.Manager, p *sim.Process) error {
-			r := &outside{Client: mgr.GetClient(), live: mgr.GetAPIReader(), buckets: p.External("buckets"), bug: bug, tokens: system.Identity == sim.IdentityToken}
+		Operator: asManager(func(mgr ctrl.Manager, p *sim.Process) error {
+			r := &outside{Client: mgr.GetClient(), live: mgr.GetAPIReader(), buckets: bucketsOf(mgr, p), bug: bug, tokens: system.Identity == sim.IdentityToken}
 			return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Complete(r)
 		}),
 		Script: life(func(x *Widget) { x.Spec.Size = 5 }),
@@ -98,13 +98,13 @@ const finalizer = "mutants.sim.ctrlkit.dev/bucket"
 type outside struct {
 	client.Client
 	live    client.Reader
-	buckets *sim.ExternalClient
+	buckets inventory
 	bug     Bug
 	tokens  bool
 }
 
-// poll is how often the resource is checked.
-const poll = 20 * time.Second
+// poll is how often the resource is checked. A process changes it before it starts.
+var poll = 20 * time.Second
 
 func (r *outside) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	w := &Widget{}

@@ -32,7 +32,7 @@ func fleetWorkload(bug Bug) sim.Workload {
 	sets := playedWorkloads()[1]
 	w := sets.workload(Right)
 	w.Name = "fleet"
-	w.Operator = sim.Manager(func(mgr ctrl.Manager, _ *sim.Process) error {
+	w.Operator = asManager(func(mgr ctrl.Manager, _ *sim.Process) error {
 		r := &caretaker{Client: mgr.GetClient(), played: sets, countsPods: true}
 		b := ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&appsv1.ReplicaSet{})
 		if bug != unwatchedPods {

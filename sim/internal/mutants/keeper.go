@@ -70,7 +70,7 @@ func keeperLife(name string, bug Bug, finalizers ...string) sim.Workload {
 	widget := newWidget()
 	return sim.Workload{
 		Name: name, Scheme: scheme, CRDs: definitions, Objects: []client.Object{newSecret()},
-		Operator: sim.Manager(func(mgr ctrl.Manager, p *sim.Process) error {
+		Operator: asManager(func(mgr ctrl.Manager, p *sim.Process) error {
 			r := &keeper{Client: mgr.GetClient(), bug: bug}
 			return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&corev1.ConfigMap{}).Owns(&corev1.PersistentVolumeClaim{}).
 				Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.usersOf)).Complete(r)
@@ -139,7 +139,7 @@ func (r *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	case err == nil && r.bug == failsForEver:
 		err = r.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: "optional"}, &corev1.ConfigMap{})
 	case wait != "":
-		return ctrl.Result{RequeueAfter: 30 * time.Second}, err
+		return ctrl.Result{RequeueAfter: patience}, err
 	}
 	return ctrl.Result{}, err
 }

@@ -31,6 +31,9 @@ func life(change func(*Widget)) func(*sim.World) {
 	}
 }
 
+// patience is how often those try again who wait for a name. A process changes it before it starts.
+var patience = 30 * time.Second
+
 // nameTaken is the reason of a Widget that has to wait until a name is free. Nothing reports when.
 const nameTaken = "NameTaken"
 
@@ -53,7 +56,7 @@ func reconcileReady(ctx context.Context, c client.Client, req ctrl.Request, work
 		err = statusErr
 	}
 	if err == nil && ready.Reason == nameTaken {
-		return ctrl.Result{RequeueAfter: 30 * time.Second}, nil
+		return ctrl.Result{RequeueAfter: patience}, nil
 	}
 	return ctrl.Result{}, err
 }
@@ -67,7 +70,7 @@ func saveStatus(ctx context.Context, c client.Client, w *Widget, before WidgetSt
 }
 
 // deleteThis deletes an object, and not another one that has its name by now.
-func deleteThis(ctx context.Context, c client.Client, obj client.Object) error {
+func deleteThis(ctx context.Context, c client.Writer, obj client.Object) error {
 	return client.IgnoreNotFound(c.Delete(ctx, obj, client.Preconditions{UID: new(obj.GetUID())}))
 }
 

@@ -155,7 +155,7 @@ func declareContainer(w *Widget, spec *corev1.PodSpec) {
 func (p played) workload(Bug) sim.Workload {
 	return sim.Workload{
 		Name: "played-" + p.name, Scheme: scheme, CRDs: definitions,
-		Operator: sim.Manager(func(mgr ctrl.Manager, _ *sim.Process) error {
+		Operator: asManager(func(mgr ctrl.Manager, _ *sim.Process) error {
 			r := &caretaker{Client: mgr.GetClient(), played: p}
 			return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(p.child).Complete(r)
 		}),

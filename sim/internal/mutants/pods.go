@@ -43,7 +43,7 @@ func podWorkload(bug Bug) sim.Workload {
 	widget.Spec = WidgetSpec{Size: 2, Image: "nginx:1"}
 	return sim.Workload{
 		Name: "pods", Scheme: scheme, CRDs: definitions,
-		Operator: sim.Manager(func(mgr ctrl.Manager, p *sim.Process) error {
+		Operator: asManager(func(mgr ctrl.Manager, p *sim.Process) error {
 			r := &pods{Client: mgr.GetClient(), live: mgr.GetAPIReader(), bug: bug}
 			return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&corev1.Pod{}).Complete(r)
 		}),

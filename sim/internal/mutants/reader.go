@@ -5,7 +5,6 @@ package mutants
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,13 +45,10 @@ func readerMutants() []Mutant {
 	}
 }
 
-// pollTime is how often those read the Secret again that do not watch it.
-const pollTime = 30 * time.Second
-
 // readerLife is the life of a Widget that needs a Secret.
 func readerLife(name string, setup func(mgr ctrl.Manager, p *sim.Process) error) sim.Workload {
 	return sim.Workload{
-		Name: name, Scheme: scheme, CRDs: definitions, Objects: []client.Object{newSecret()}, Operator: sim.Manager(setup),
+		Name: name, Scheme: scheme, CRDs: definitions, Objects: []client.Object{newSecret()}, Operator: asManager(setup),
 		Script: life(func(x *Widget) { x.Spec.Size = 2 }),
 	}
 }
@@ -98,7 +94,7 @@ func (r *secretReader) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Re
 	w.Status.ObservedGeneration = w.Generation
 	result := ctrl.Result{}
 	if r.bug == readsAndPolls {
-		result.RequeueAfter = pollTime
+		result.RequeueAfter = patience
 	}
 	return result, saveStatus(ctx, r, w, before)
 }
@@ -114,9 +110,9 @@ func stepReaderWorkload(bug Bug) sim.Workload {
 			_, err := step.GetOrWait[*corev1.Secret](ctx, req, client.ObjectKey{Name: req.Object.Spec.Secret})
 			switch polls := bug == stepReadsUntilLater || bug == stepReadsOnPurpose; {
 			case polls && len(ctrlkit.Waits(err)) > 0: // only a watch ends the wait
-				return ctrlkit.PollFor("Secret "+req.Object.Spec.Secret, pollTime)
+				return ctrlkit.PollFor("Secret "+req.Object.Spec.Secret, patience)
 			case err == nil && bug == stepReadsUntilLater:
-				return ctrlkit.ContinueAndRequeueAfter(pollTime)
+				return ctrlkit.ContinueAndRequeueAfter(patience)
 			}
 			return ctrlkit.RequeueIfError(err)
 		}))

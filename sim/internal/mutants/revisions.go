@@ -42,7 +42,7 @@ func revisionMutants() []Mutant {
 func revisionWorkload(bug Bug) sim.Workload {
 	return sim.Workload{
 		Name: "revisions", Scheme: scheme, CRDs: definitions,
-		Operator: sim.Manager(func(mgr ctrl.Manager, _ *sim.Process) error {
+		Operator: asManager(func(mgr ctrl.Manager, _ *sim.Process) error {
 			r := &revisions{Client: mgr.GetClient(), live: mgr.GetAPIReader(), bug: bug}
 			return ctrl.NewControllerManagedBy(mgr).For(&Widget{}).Owns(&corev1.ConfigMap{}).Owns(&appsv1.ControllerRevision{}).Complete(r)
 		}),

@@ -36,7 +36,7 @@ func rivalWorkload(bug Bug) sim.Workload {
 	widget, secret := newWidget(), newSecret()
 	return sim.Workload{
 		Name: "rivals", Scheme: scheme, CRDs: definitions,
-		Operator: sim.Manager(func(mgr ctrl.Manager, _ *sim.Process) error {
+		Operator: asManager(func(mgr ctrl.Manager, _ *sim.Process) error {
 			if err := completeRival[*Widget](mgr, "first", bug); err != nil {
 				return err
 			}

@@ -59,7 +59,7 @@ func setWorkload(bug Bug) sim.Workload {
 		widgets[0], widgets[1] = widgets[1], widgets[0]
 		w.Objects = append(w.Objects[2:], w.Objects[:2]...)
 	}
-	w.Operator = sim.Manager(func(mgr ctrl.Manager, _ *sim.Process) error {
+	w.Operator = asManager(func(mgr ctrl.Manager, _ *sim.Process) error {
 		if bug == Right {
 			return completeSets(mgr)
 		}

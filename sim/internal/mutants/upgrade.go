@@ -64,7 +64,7 @@ func newRelease() *corev1.Namespace {
 
 // runInstalled runs the version that is installed, until another one is.
 func runInstalled(ctx context.Context, p *sim.Process, bug Bug) error {
-	mgr, err := ctrl.NewManager(p.Config(), p.ManagerOptions())
+	mgr, err := newManager(p)
 	if err != nil {
 		return err
 	}

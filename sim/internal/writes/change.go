@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
-	"github.com/ctrlkit/ctrlkit/sim/internal/snapshot"
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
 )
 
 // How much of a write is shown.

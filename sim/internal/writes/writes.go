@@ -10,9 +10,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/judge/external"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/cluster"
-	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/sim/report"
 )

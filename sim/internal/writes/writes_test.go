@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/external"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/external"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/sim/report"
 )
