@@ -315,6 +315,11 @@ func (j *Judge) Reference(checkpoints []snapshot.Snapshot, requests int) *Refere
 			r.externals[key] = max(r.externals[key], l.systems[name].Created(uid))
 		}
 	}
+	if checkpoints == nil { // what there is at one is not known
+		for what := range l.said {
+			r.conditions[what[:strings.LastIndexByte(what, ' ')]] = true
+		}
+	}
 	for _, checkpoint := range checkpoints {
 		for thing, fields := range checkpoint {
 			for path := range fields {

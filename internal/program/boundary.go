@@ -31,6 +31,7 @@ type boundary struct {
 	trace    *trace
 	oracles  *oracles
 	describe func(*apiserver.Request) *fault.Write // what decides which faults can strike at a write
+	withheld func() []string                       // what can be withheld
 	other    func(fault.Fault, *apiserver.Request)
 	crash    func()     // kills the process; returns at once
 	awake    func()     // is called for each request that the process has not made before
@@ -39,26 +40,27 @@ type boundary struct {
 	changes func(kind string) int
 	version func() uint64 // the resource version of the last change
 
-	mu       sync.Mutex      // guards what follows
-	down     bool            // the process is dead: it reaches nothing more
-	asked    map[string]bool // requests since the process was started
-	writes   int
-	reads    int
-	requests int
-	fired    []bool
-	places   []fault.Place
-	names    []string // of the requests, as plans are spread over them
-	read     map[string]bool
-	repeated []bool          // of the places: a read of what was read before, with nothing changed since
-	events   map[string]int  // by kind
-	lags     map[string]*lag // by kind
-	expired  map[string]bool // watches that can't continue where they were, by their selections
+	mu        sync.Mutex      // guards what follows
+	down      bool            // the process is dead: it reaches nothing more
+	asked     map[string]bool // requests since the process was started
+	writes    int
+	reads     int
+	deletions int
+	requests  int
+	fired     []bool
+	places    []fault.Place
+	names     []string // of the requests, as plans are spread over them
+	read      map[string]bool
+	repeated  []bool          // of the places: a read of what was read before, with nothing changed since
+	events    map[string]int  // by kind
+	lags      map[string]*lag // by kind
+	expired   map[string]bool // watches that can't continue where they were, by their selections
 }
 
 // newBoundary returns the boundary of a run of a plan.
 func newBoundary(p fault.Plan, t *trace, o *oracles) *boundary {
 	return &boundary{
-		plan: p, trace: t, oracles: o, fired: make([]bool, len(p.Faults)), asked: map[string]bool{}, read: map[string]bool{},
+		plan: p, trace: t, oracles: o, withheld: func() []string { return nil }, fired: make([]bool, len(p.Faults)), asked: map[string]bool{}, read: map[string]bool{},
 		events: map[string]int{}, lags: map[string]*lag{}, expired: map[string]bool{},
 	}
 }
@@ -132,6 +134,7 @@ func (b *boundary) arrive(point fault.Point, r *apiserver.Request) (number int, 
 		b.writes++
 		place.At = b.writes
 		place.Write = write
+		place.Withholdable = b.withheld()
 	case fault.AtRead:
 		b.reads++
 		place.At = b.reads
@@ -159,7 +162,8 @@ func (b *boundary) arrive(point fault.Point, r *apiserver.Request) (number int, 
 // requests of two runs need not have the same order.
 func meets(p *fault.Place, f fault.Fault) bool {
 	switch f.Kind {
-	case fault.DeleteBeforeWrite, fault.TouchBeforeWrite, fault.OccupyName, fault.Recreate:
+	case fault.DeleteBeforeWrite, fault.TouchBeforeWrite, fault.OccupyName, fault.OccupyNameByController, fault.LeaveOrphan, fault.Recreate,
+		fault.DeleteAndCreate, fault.Withhold, fault.WipeStatus:
 		return slices.Contains(p.Faults(), f)
 	}
 	return true
@@ -178,6 +182,23 @@ func (b *boundary) struck(kind fault.Kind, at int) bool {
 		}
 	}
 	return false
+}
+
+// deletes notes that a user is about to delete something, and returns the fault that strikes then; nil if
+// none does.
+func (b *boundary) deletes() *fault.Fault {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.deletions++
+	b.places, b.repeated = append(b.places, fault.Place{Point: fault.AtDeletion, At: b.deletions, Withholdable: b.withheld()}), append(b.repeated, false)
+	b.names = append(b.names, "deletion")
+	for i, f := range b.plan.Faults {
+		if f.Kind == fault.WithholdAtDeletion && f.At == b.deletions {
+			b.fired[i] = true
+			return &f
+		}
+	}
+	return nil
 }
 
 // setDown lets no request through, or all of a process that is started.
@@ -229,7 +250,7 @@ func (b *boundary) strike(w http.ResponseWriter, r *http.Request, next http.Hand
 	case fault.RefuseWrite, fault.RefuseRead:
 		code := refuse(w, f.How, request)
 		b.note(f.Kind.Point(), number, request, code)
-	case fault.Recreate:
+	case fault.Recreate, fault.DeleteAndCreate, fault.Withhold, fault.WipeStatus: // which come after the write
 		b.serve(w, r, next, f.Kind.Point(), number, request)
 		b.other(f, request)
 	default:

@@ -119,6 +119,8 @@ const (
 	hides   = "panics where controller-runtime recovers"
 	reveals = "logs a password"
 	storms  = "asks without an end"
+	uses    = "uses a Secret that has no owner"
+	sleeps  = "waits for a Secret that nothing watches"
 
 	labels = "labels its Secret" // which is no bug
 )
@@ -149,6 +151,8 @@ func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	case r.bug == storms:
 		for ctx.Err() == nil && r.live.List(ctx, &corev1.SecretList{}) == nil {
 		}
+	case r.bug == sleeps && r.live.Get(ctx, client.ObjectKey{Namespace: app.Namespace, Name: "given"}, &corev1.Secret{}) != nil:
+		done = "waits"
 	case r.bug == reveals:
 		given := &corev1.Secret{}
 		err := r.Get(ctx, client.ObjectKey{Namespace: app.Namespace, Name: "given"}, given)
@@ -186,13 +190,13 @@ func (r *apps) secret(ctx context.Context, app *corev1.ConfigMap) error {
 		err = r.Update(ctx, secret)
 	} else if err != nil {
 		err = r.Get(ctx, client.ObjectKeyFromObject(secret), secret)
-		if err == nil && !metav1.IsControlledBy(secret, app) && r.bug != orphans {
+		if err == nil && !metav1.IsControlledBy(secret, app) && r.bug != orphans && r.bug != uses {
 			return reconcile.TerminalError(errors.New("the Secret is another's"))
 		}
 	}
-	if err == nil && (r.bug == labels || r.bug == loses) {
+	if err == nil && (r.bug == labels || r.bug == loses || r.bug == uses) {
 		secret.Labels = map[string]string{"of": app.Name}
-		if err := r.Patch(ctx, secret, client.Merge); err != nil && (r.bug == labels || !apierrors.IsNotFound(err)) {
+		if err := r.Patch(ctx, secret, client.Merge); err != nil && (r.bug != loses || !apierrors.IsNotFound(err)) {
 			return err
 		}
 	}

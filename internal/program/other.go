@@ -11,8 +11,10 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge"
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -24,7 +26,10 @@ func (r *runner) describe(request *apiserver.Request) *fault.Write {
 	w := &fault.Write{
 		Verb: request.Verb, Subresource: request.Subresource, Named: namesObject(request),
 		Conditional: request.Verb == "update" || bytes.Contains(request.Body, []byte(`"resourceVersion"`)),
-		Users:       r.history.ofUsers(),
+		Users:       r.history.ofUsers(), Statuses: r.history.withStatus(),
+	}
+	if created, ok := cluster.CreatedBy(request); ok {
+		w.Owned = cluster.IsOwned(created)
 	}
 	if request.Name != "" {
 		_, err := r.cluster.Do("sim", "ctrlkit", http.MethodGet, trial.PathOf(request.Resource, request.Namespace, request.Name), "", nil)
@@ -36,7 +41,9 @@ func (r *runner) describe(request *apiserver.Request) *fault.Write {
 
 // occupies reports whether a stranger takes a name that the operator needs.
 func (r *runner) occupies() bool {
-	return slices.ContainsFunc(r.plan.Faults, func(f fault.Fault) bool { return f.Kind == fault.OccupyName })
+	return slices.ContainsFunc(r.plan.Faults, func(f fault.Fault) bool {
+		return f.Kind == fault.OccupyName || f.Kind == fault.OccupyNameByController
+	})
 }
 
 // other does what another client does at a write.
@@ -51,8 +58,60 @@ func (r *runner) other(f fault.Fault, request *apiserver.Request) {
 		if occupant := occupantOf(request); occupant != nil {
 			r.ask(http.MethodPost, trial.PathOf(request.Resource, request.Namespace, ""), "application/json", occupant)
 		}
+	case fault.OccupyNameByController:
+		r.occupyByController(request)
+	case fault.LeaveOrphan:
+		r.leaveOrphan(request)
 	case fault.Recreate:
 		r.recreate(f.Of)
+	case fault.DeleteAndCreate, fault.Withhold, fault.WithholdAtDeletion:
+		r.withhold(f)
+	case fault.WipeStatus:
+		r.wipeStatus(f.Of)
+	}
+}
+
+// occupyByController is what a stranger does whose object has a controller.
+func (r *runner) occupyByController(request *apiserver.Request) {
+	wanted, ok := cluster.CreatedBy(request)
+	occupant := occupantOf(request)
+	if !ok || occupant == nil {
+		return
+	}
+	collection, content := cluster.ForeignController(wanted)
+	controller, err := r.cluster.Do(otherActor, "other", http.MethodPost, collection, "application/json", content)
+	if err != nil {
+		r.trace.add("sim", "refused", err.Error())
+		return
+	}
+	u := &unstructured.Unstructured{Object: occupant}
+	u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(controller, controller.GroupVersionKind())})
+	r.ask(http.MethodPost, trial.PathOf(request.Resource, request.Namespace, ""), "application/json", u.Object)
+}
+
+// leaveOrphan leaves the object that a request creates, as a deletion of its former owner has left it.
+func (r *runner) leaveOrphan(request *apiserver.Request) {
+	wanted, ok := cluster.CreatedBy(request)
+	if !ok {
+		return
+	}
+	left, err := r.cluster.Do(otherActor, "other", http.MethodPost, trial.PathOf(request.Resource, request.Namespace, ""), "application/json", cluster.LeftBehind(wanted))
+	if err != nil {
+		r.trace.add("sim", "refused", err.Error())
+		return
+	}
+	r.history.orphaned(left.GetUID())
+}
+
+// wipeStatus lets another client remove the status of an object.
+func (r *runner) wipeStatus(what string) {
+	u, path := r.written(what)
+	if u == nil {
+		return
+	}
+	r.ask(http.MethodPatch, path+"/status", "application/merge-patch+json", map[string]any{"status": nil})
+	if uid := r.history.uidOf(what); uid != "" {
+		r.oracles.see(func(j *judge.Judge) { j.StatusWiped(uid) })
 	}
 }
 
@@ -63,29 +122,90 @@ func (r *runner) ask(method, path, contentType string, body any) {
 	}
 }
 
-// recreate lets a user delete an object, and create it again when it is gone.
-func (r *runner) recreate(what string) {
+// written returns an object as its user has written it, and its path; nil if it is not there any more.
+func (r *runner) written(what string) (u *unstructured.Unstructured, path string) {
 	content := r.history.created(what)
 	if content == nil {
-		return // it is not there any more
+		return nil, ""
 	}
-	u := &unstructured.Unstructured{Object: trial.Essential(content)}
+	u = &unstructured.Unstructured{Object: trial.Essential(content)}
 	u.SetAPIVersion(fmt.Sprint(content["apiVersion"]))
 	u.SetKind(fmt.Sprint(content["kind"]))
 	delete(u.Object, "status")
 	resource, _, err := r.cluster.ResourceFor(u.GroupVersionKind())
 	if err != nil {
 		r.trace.add("sim", "refused", err.Error())
-		return
+		return nil, ""
 	}
-	path := trial.PathOf(resource, u.GetNamespace(), u.GetName())
+	return u, trial.PathOf(resource, u.GetNamespace(), u.GetName())
+}
+
+// recreate lets a user delete an object, and create it again when it is gone.
+func (r *runner) recreate(what string) {
+	if u := r.takeAway(what); u != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.returning = append(r.returning, u)
+	}
+}
+
+// withhold lets a user delete an object, and create it again when the operator is idle.
+func (r *runner) withhold(f fault.Fault) {
+	if u := r.takeAway(f.Of); u != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.absent = append(r.absent, absence{u, f})
+	}
+}
+
+// An absence is an object that is created again when the operator is idle.
+type absence struct {
+	object *unstructured.Unstructured
+	fault  fault.Fault
+}
+
+// takeAway lets a user delete an object, and returns it as the user creates it again; nil if it is not
+// there.
+func (r *runner) takeAway(what string) *unstructured.Unstructured {
+	u, path := r.written(what)
+	if u == nil {
+		return nil
+	}
 	if _, err := r.cluster.Do(trial.UserActor, "kubectl", http.MethodDelete, path, "", nil); err != nil {
 		r.trace.add("sim", "refused", err.Error())
-		return
+		return nil
+	}
+	return u
+}
+
+// keepAway has nobody create again what its user is deleting.
+func (r *runner) keepAway(t Target) {
+	is := func(u *unstructured.Unstructured) bool {
+		kind := u.GroupVersionKind()
+		return u.GetName() == t.Name && (kind == t.Kind || t.Kind.Empty() && strings.EqualFold(kind.Kind, t.Called))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.returning = append(r.returning, u)
+	r.absent = slices.DeleteFunc(r.absent, func(a absence) bool { return is(a.object) })
+	r.returning = slices.DeleteFunc(r.returning, is)
+}
+
+// heal brings back what is absent until the operator is idle, and reports whether there was anything.
+func (r *runner) heal() bool {
+	r.mu.Lock()
+	absent := r.absent
+	r.absent = nil
+	r.mu.Unlock()
+	for _, a := range absent {
+		if a.fault.Kind != fault.DeleteAndCreate {
+			r.oracles.see(func(j *judge.Judge) { j.Stuck("the object "+a.fault.Of+" is missing", nil) })
+		}
+		r.trace.add("sim", "heal", a.fault.Of+" is there again")
+		r.mu.Lock()
+		r.returning = append(r.returning, a.object)
+		r.mu.Unlock()
+	}
+	return len(absent) > 0
 }
 
 // createdAgain creates what a user wants to create again and what is gone by now. It reports whether all is

@@ -167,7 +167,8 @@ func (o *Options) refer(ctx context.Context) (*reference, error) {
 // played are the faults that strike at the boundary of a process.
 var played = []fault.Kind{
 	fault.CrashAfterWrite, fault.CrashBeforeWrite, fault.OccupyName, fault.DelayWatch, fault.Recreate, fault.RefuseWrite,
-	fault.LoseWriteAnswer, fault.DeleteBeforeWrite, fault.TouchBeforeWrite, fault.RefuseRead, fault.CloseWatch, fault.ExpireWatch, fault.ProveIdle,
+	fault.LoseWriteAnswer, fault.DeleteBeforeWrite, fault.TouchBeforeWrite, fault.RefuseRead, fault.Withhold, fault.WithholdAtDeletion,
+	fault.LeaveOrphan, fault.CloseWatch, fault.ExpireWatch, fault.DeleteAndCreate, fault.OccupyNameByController, fault.WipeStatus, fault.ProveIdle,
 }
 
 // plansFor returns the plans for the places of a run, those first that are the first of their kind:

@@ -38,7 +38,7 @@ func optionsFor(t *testing.T, bug string) program.Options {
 	}
 	file := filepath.Join(t.TempDir(), "sample.yaml")
 	text := sample
-	if bug == reveals {
+	if bug == reveals || bug == sleeps {
 		text += "---\napiVersion: v1\nkind: Secret\nmetadata: {name: given, namespace: default}\ndata: {password: Y29ycmVjdCBob3JzZQ==}\n"
 	}
 	if bug == deaf { // an end that comes after it has worked once
@@ -77,6 +77,10 @@ func TestBugs(t *testing.T) {
 		{repeats, "resync and restart at checkpoint 1", oracle.NoNoopWrites, "a restart of the idle operator caused a write that changes nothing: update configmaps default/shop"},
 		{hides, "", oracle.NoPanic, "the operator panicked, and controller-runtime recovered it: it is done"},
 		{reveals, "", oracle.NoSecret, "a value of a Secret appears in the log"},
+		{takes, "occupy the name before write 1 by another controller", oracle.ForeignUntouched, "update secrets default/shop: the object was created by another client"},
+		{uses, "leave an orphan before write 1", oracle.SameEnd, "secrets default/shop metadata.ownerReferences: got nothing"},
+		{sleeps, "withhold secrets default/given from write 2", oracle.SameEnd, `configmaps default/shop metadata.annotations.done: got "waits"`},
+		{once, "delete and later create configmaps default/shop after write 2", oracle.SameEnd, "configmaps default/shop metadata.annotations: got nothing"},
 		{deaf, "close the watch of configmaps after event 1", oracle.SameEnd, "configmaps default/second metadata.annotations"},
 		{deaf, "expire the watch of configmaps after event 1", oracle.SameEnd, "configmaps default/second metadata.annotations"},
 	} {
@@ -123,6 +127,8 @@ func TestNoAlarm(t *testing.T) {
 	plans := []string{
 		"recreate configmaps default/shop after write 1", "recreate configmaps default/shop after write 2", "delete the object before write 2",
 		"crash before write 2", "occupy the name before write 1", "delay the watch of secrets by 1 from event 1",
+		"leave an orphan before write 1", "occupy the name before write 1 by another controller",
+		"delete and later create configmaps default/shop after write 2", "withhold configmaps default/shop from deletion 1",
 		"close the watch of configmaps after event 1", "expire the watch of configmaps after event 1",
 	}
 	if rings.Exploring() {

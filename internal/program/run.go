@@ -48,8 +48,9 @@ type runner struct {
 	logs     []string      // of processes that have ended
 	restarts int
 
-	mu        sync.Mutex                   // guards returning
+	mu        sync.Mutex                   // guards what follows
 	returning []*unstructured.Unstructured // what a user creates again when it is gone
+	absent    []absence                    // what a user creates again when the operator is idle
 
 	checkpoints []state
 	violations  []oracle.Violation
@@ -65,6 +66,7 @@ func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (
 	r.boundary = newBoundary(p, t, r.oracles)
 	r.boundary.state, r.boundary.changes, r.boundary.awake = r.history.count, r.history.countOf, r.history.wake
 	r.boundary.version, r.boundary.describe, r.boundary.other = r.history.last, r.describe, r.other
+	r.boundary.withheld = r.history.withholdable
 	r.boundary.crash = func() {
 		select {
 		case r.killed <- struct{}{}:
@@ -229,6 +231,9 @@ func (r *runner) step(ctx context.Context, i int, s Step, reference *reference) 
 		return err
 	}
 	r.trace.add("sim", "checkpoint", fmt.Sprint(i+1, ": ", s))
+	if r.history.orphanIsUnused() {
+		reference = nil // it is in the way
+	}
 	now := r.now()
 	r.checkpoints = append(r.checkpoints, now)
 	r.oracles.see(func(j *judge.Judge) { j.Idle(judge.Idle{Checkpoint: i + 1}) })
@@ -308,6 +313,11 @@ func (r *runner) settle(ctx context.Context, want state, chance map[string]bool)
 		}
 		again := r.createdAgain()
 		quiet, _ := r.history.idle()
+		if again && quiet >= enough && r.boundary.works() && r.heal() {
+			r.history.wake()
+			begun = time.Now()
+			continue
+		}
 		if again && quiet >= enough && r.boundary.works() && !r.boundary.lagging() && (quiet >= r.Settle || want == nil || len(r.now().differences(want, chance)) == 0) {
 			return true, nil
 		}

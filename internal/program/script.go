@@ -19,6 +19,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
+	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
@@ -178,10 +179,15 @@ func (s Step) do(r *runner) error {
 		}
 	}
 	for _, t := range s.Delete {
+		if f := r.boundary.deletes(); f != nil {
+			r.trace.add("sim", "fault", f.String())
+			r.other(*f, &apiserver.Request{})
+		}
 		resource, namespace, err := r.find(t)
 		if err == nil {
 			err = trial.Delete(r.cluster, resource, namespace, t.Name)
 		}
+		r.keepAway(t)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}

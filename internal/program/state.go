@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/internal/difference"
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
@@ -45,10 +46,12 @@ type history struct {
 	version  uint64                    // of the last change
 	users    map[string]map[string]any // objects that users have created and not deleted, as they were then
 	children map[string]bool           // objects that the operator has created
+	statuses map[string]types.UID      // objects of users that have a status
+	orphans  map[types.UID]bool        // what a deletion of its owner has left, and whether the operator has used it
 }
 
 func newHistory(t *trace) *history {
-	return &history{trace: t, written: map[string]bool{}, progress: time.Now(), kinds: map[string]int{}, users: map[string]map[string]any{}, children: map[string]bool{}}
+	return &history{trace: t, written: map[string]bool{}, progress: time.Now(), kinds: map[string]int{}, users: map[string]map[string]any{}, children: map[string]bool{}, statuses: map[string]types.UID{}, orphans: map[types.UID]bool{}}
 }
 
 func thing(resource, namespace, name string) string {
@@ -89,6 +92,13 @@ func (h *history) changed(c apiserver.Change) {
 		if (&unstructured.Unstructured{Object: c.New}).GetDeletionTimestamp() != nil {
 			delete(h.users, named)
 		}
+	}
+	delete(h.statuses, named)
+	if status, _ := c.New["status"].(map[string]any); len(status) > 0 && h.users[named] != nil && c.Type != "DELETED" {
+		h.statuses[named] = c.UID
+	}
+	if _, left := h.orphans[c.UID]; left && operator {
+		h.orphans[c.UID] = true
 	}
 	changed, isNew := h.states.Enter(c)
 	if operator && changed {
@@ -138,6 +148,39 @@ func (h *history) ofUsers() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Sorted(maps.Keys(h.users))
+}
+
+// withStatus returns those of them that have a status.
+func (h *history) withStatus() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Sorted(maps.Keys(h.statuses))
+}
+
+// uidOf returns the UID of one of them; "" if it has no status.
+func (h *history) uidOf(what string) types.UID {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.statuses[what]
+}
+
+// withholdable returns the Secrets and ConfigMaps among those of users.
+func (h *history) withholdable() []string {
+	return slices.DeleteFunc(h.ofUsers(), func(what string) bool { return !strings.HasPrefix(what, "secrets ") && !strings.HasPrefix(what, "configmaps ") })
+}
+
+// orphaned notes what a deletion of its owner has left.
+func (h *history) orphaned(uid types.UID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.orphans[uid] = false
+}
+
+// orphanIsUnused reports whether the operator has left such an object alone.
+func (h *history) orphanIsUnused() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Contains(slices.Collect(maps.Values(h.orphans)), false)
 }
 
 // created returns an object as its user has created it; nil if there is none of the name.

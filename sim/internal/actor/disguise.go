@@ -6,7 +6,6 @@ package actor
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,8 +30,6 @@ type disguise struct {
 // maxQuestions bounds how often the server is asked for one object.
 const maxQuestions = 300
 
-func anothersLabels() map[string]any { return map[string]any{"app": "another"} }
-
 // reducible are the built-in kinds whose validation is known to be complete enough to remove fields
 // as long as the server accepts it. The others keep all of their fields.
 var reducible = map[string]bool{
@@ -48,7 +45,7 @@ var essential = []string{"apiVersion", "kind", "metadata", "selector", "template
 // of returns an object of the name of another one, and unlike it. It has no owner.
 func (d *disguise) of(wanted *unstructured.Unstructured) *unstructured.Unstructured {
 	d.custom = d.cluster.IsCustom(d.resource)
-	metadata := map[string]any{"name": wanted.GetName(), "annotations": map[string]any{cluster.Foreign: "true"}, "labels": anothersLabels()}
+	metadata := map[string]any{"name": wanted.GetName(), "annotations": map[string]any{cluster.Foreign: "true"}, "labels": cluster.AnothersLabels()}
 	if ns := wanted.GetNamespace(); ns != "" {
 		metadata["namespace"] = ns
 	}
@@ -93,12 +90,12 @@ func relabel(node map[string]any) {
 		switch {
 		case !ok:
 		case k == "selector" && child["matchLabels"] != nil:
-			node[k] = map[string]any{"matchLabels": anothersLabels()}
+			node[k] = map[string]any{"matchLabels": cluster.AnothersLabels()}
 		case k == "selector":
-			node[k] = anothersLabels()
+			node[k] = cluster.AnothersLabels()
 		case k == "template":
 			if metadata, ok := child["metadata"].(map[string]any); ok {
-				metadata["labels"] = anothersLabels()
+				metadata["labels"] = cluster.AnothersLabels()
 			}
 			relabel(child)
 		case k != "metadata":
@@ -165,21 +162,4 @@ func (d *disguise) rename(node map[string]any) {
 			}
 		}
 	}
-}
-
-// replaceStrings replaces a text in all strings of a JSON value, but not in the keys of maps.
-func replaceStrings(value any, before, after string) any {
-	switch v := value.(type) {
-	case string:
-		return strings.ReplaceAll(v, before, after)
-	case map[string]any:
-		for k := range v {
-			v[k] = replaceStrings(v[k], before, after)
-		}
-	case []any:
-		for i := range v {
-			v[i] = replaceStrings(v[i], before, after)
-		}
-	}
-	return value
 }

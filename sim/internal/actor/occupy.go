@@ -29,25 +29,8 @@ func (a *Actors) OccupyByController(r *apiserver.Request) {
 	if !ok || wanted.GetName() == "" {
 		return
 	}
-	if owner, ok := a.createAndRead(foreignController(wanted)); ok {
+	if owner, ok := a.createAndRead(cluster.ForeignController(wanted)); ok {
 		a.occupy(r, wanted, owner)
-	}
-}
-
-// foreignController returns a controller of another object, and the path of its kind. It does
-// nothing, and few operators watch its kind.
-func foreignController(of *unstructured.Unstructured) (collection string, content map[string]any) {
-	metadata := map[string]any{"name": "controller-of-" + of.GetName(), "annotations": map[string]any{cluster.Foreign: "true"}}
-	if of.GetNamespace() == "" { // what is outside of namespaces can't be owned by what is inside
-		return "/apis/rbac.authorization.k8s.io/v1/clusterroles", map[string]any{"metadata": metadata}
-	}
-	metadata["namespace"] = of.GetNamespace()
-	return "/api/v1/namespaces/" + of.GetNamespace() + "/replicationcontrollers", map[string]any{
-		"metadata": metadata,
-		"spec": map[string]any{"replicas": 0, "selector": anothersLabels(), "template": map[string]any{
-			"metadata": map[string]any{"labels": anothersLabels()},
-			"spec":     map[string]any{"containers": []any{map[string]any{"name": "another", "image": "another"}}},
-		}},
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
@@ -19,9 +18,6 @@ import (
 type orphan struct {
 	used bool // the operator has changed it
 }
-
-// formerUID takes the place of the UIDs of owners in an orphan: its owner was another one.
-const formerUID = "0f0f0f0f-0000-4000-8000-000000000000"
 
 // LeaveOrphan creates the object that a request is about to create as an earlier owner has left it,
 // which was deleted with kubectl delete --cascade=orphan: with the labels, the spec and the field
@@ -39,7 +35,7 @@ func (a *Actors) LeaveOrphan(r *apiserver.Request) {
 	for _, reference := range wanted.GetOwnerReferences() {
 		owners = append(owners, reference.UID)
 	}
-	created, ok := createAs(a, r, leftBehind(wanted))
+	created, ok := createAs(a, r, cluster.LeftBehind(wanted))
 	if !ok {
 		return
 	}
@@ -79,22 +75,4 @@ func createAs(a *Actors, r *apiserver.Request, content map[string]any) (*stored,
 	}
 	created := &stored{cluster.CollectionPath(r.Resource, r.Namespace), &unstructured.Unstructured{}}
 	return created, created.UnmarshalJSON(body) == nil
-}
-
-// leftBehind returns an object without its owners and their UIDs.
-func leftBehind(wanted *unstructured.Unstructured) map[string]any {
-	left := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(wanted.Object)}
-	for _, reference := range wanted.GetOwnerReferences() {
-		replaceStrings(left.Object, string(reference.UID), formerUID)
-	}
-	metadata := map[string]any{}
-	had, _ := left.Object["metadata"].(map[string]any)
-	for _, k := range []string{"name", "generateName", "namespace", "labels", "annotations"} {
-		if v, ok := had[k]; ok {
-			metadata[k] = v
-		}
-	}
-	left.Object["metadata"] = metadata
-	delete(left.Object, "status")
-	return left.Object
 }
