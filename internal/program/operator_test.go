@@ -25,7 +25,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/internal/plan/plantest"
 )
@@ -141,7 +140,9 @@ func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 		err := r.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, GenerateName: "made-"}})
 		return ctrl.Result{RequeueAfter: 300 * time.Millisecond}, err
 	}
-	if err := r.secret(ctx, app); err != nil {
+	if err := r.secret(ctx, app); errors.Is(err, errTaken) {
+		return ctrl.Result{RequeueAfter: 500 * time.Millisecond}, nil
+	} else if err != nil {
 		return ctrl.Result{}, client.IgnoreAlreadyExists(err)
 	}
 	done := "true"
@@ -167,6 +168,8 @@ func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	return ctrl.Result{}, err
 }
 
+var errTaken = errors.New("the Secret is another's")
+
 // secret makes the Secret.
 func (r *apps) secret(ctx context.Context, app *corev1.ConfigMap) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}, StringData: map[string]string{"password": "x"}}
@@ -191,7 +194,7 @@ func (r *apps) secret(ctx context.Context, app *corev1.ConfigMap) error {
 	} else if err != nil {
 		err = r.Get(ctx, client.ObjectKeyFromObject(secret), secret)
 		if err == nil && !metav1.IsControlledBy(secret, app) && r.bug != orphans && r.bug != uses {
-			return reconcile.TerminalError(errors.New("the Secret is another's"))
+			return errTaken
 		}
 	}
 	if err == nil && (r.bug == labels || r.bug == loses || r.bug == uses) {

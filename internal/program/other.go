@@ -39,13 +39,6 @@ func (r *runner) describe(request *apiserver.Request) *fault.Write {
 	return w
 }
 
-// occupies reports whether a stranger takes a name that the operator needs.
-func (r *runner) occupies() bool {
-	return slices.ContainsFunc(r.plan.Faults, func(f fault.Fault) bool {
-		return f.Kind == fault.OccupyName || f.Kind == fault.OccupyNameByController
-	})
-}
-
 // other does what another client does at a write.
 func (r *runner) other(f fault.Fault, request *apiserver.Request) {
 	path := trial.PathOf(request.Resource, request.Namespace, request.Name)
@@ -55,9 +48,7 @@ func (r *runner) other(f fault.Fault, request *apiserver.Request) {
 	case fault.DeleteBeforeWrite:
 		r.ask(http.MethodDelete, path, "", nil)
 	case fault.OccupyName:
-		if occupant := occupantOf(request); occupant != nil {
-			r.ask(http.MethodPost, trial.PathOf(request.Resource, request.Namespace, ""), "application/json", occupant)
-		}
+		r.occupy(request, occupantOf(request))
 	case fault.OccupyNameByController:
 		r.occupyByController(request)
 	case fault.LeaveOrphan:
@@ -74,19 +65,39 @@ func (r *runner) other(f fault.Fault, request *apiserver.Request) {
 // occupyByController is what a stranger does whose object has a controller.
 func (r *runner) occupyByController(request *apiserver.Request) {
 	wanted, ok := cluster.CreatedBy(request)
-	occupant := occupantOf(request)
-	if !ok || occupant == nil {
+	if !ok {
 		return
 	}
 	collection, content := cluster.ForeignController(wanted)
-	controller, err := r.cluster.Do(otherActor, "other", http.MethodPost, collection, "application/json", content)
-	if err != nil {
-		r.trace.add("sim", "refused", err.Error())
+	controller, ok := r.create(collection, content)
+	if !ok {
 		return
 	}
-	u := &unstructured.Unstructured{Object: occupant}
-	u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(controller, controller.GroupVersionKind())})
-	r.ask(http.MethodPost, trial.PathOf(request.Resource, request.Namespace, ""), "application/json", u.Object)
+	occupant := &unstructured.Unstructured{Object: occupantOf(request)}
+	occupant.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(controller, controller.GroupVersionKind())})
+	r.occupy(request, occupant.Object)
+}
+
+// occupy creates an object with the name that a request is about to take. It is deleted when the operator
+// is idle.
+func (r *runner) occupy(request *apiserver.Request, occupant map[string]any) (*unstructured.Unstructured, bool) {
+	if occupant == nil {
+		return nil, false // the request can't be read
+	}
+	return r.create(trial.PathOf(request.Resource, request.Namespace, ""), occupant)
+}
+
+// create creates an object of another client, which is deleted when the operator is idle.
+func (r *runner) create(collection string, content map[string]any) (*unstructured.Unstructured, bool) {
+	made, err := r.cluster.Do(otherActor, "other", http.MethodPost, collection, "application/json", content)
+	if err != nil {
+		r.trace.add("sim", "refused", err.Error())
+		return nil, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.occupants = append(r.occupants, made)
+	return made, true
 }
 
 // leaveOrphan leaves the object that a request creates, as a deletion of its former owner has left it.
@@ -95,12 +106,9 @@ func (r *runner) leaveOrphan(request *apiserver.Request) {
 	if !ok {
 		return
 	}
-	left, err := r.cluster.Do(otherActor, "other", http.MethodPost, trial.PathOf(request.Resource, request.Namespace, ""), "application/json", cluster.LeftBehind(wanted))
-	if err != nil {
-		r.trace.add("sim", "refused", err.Error())
-		return
+	if left, ok := r.occupy(request, cluster.LeftBehind(wanted)); ok {
+		r.history.orphaned(left.GetUID())
 	}
-	r.history.orphaned(left.GetUID())
 }
 
 // wipeStatus lets another client remove the status of an object.
@@ -190,12 +198,31 @@ func (r *runner) keepAway(t Target) {
 	r.returning = slices.DeleteFunc(r.returning, is)
 }
 
-// heal brings back what is absent until the operator is idle, and reports whether there was anything.
+// makeWay deletes an object that has a name which the operator needs, as a person does who reads why it
+// can't continue. What an earlier owner has left is the operator's once it has used it.
+func (r *runner) makeWay(u *unstructured.Unstructured) {
+	if r.history.usesOrphan(u.GetUID()) {
+		return
+	}
+	resource, _, err := r.cluster.ResourceFor(u.GroupVersionKind())
+	if err != nil {
+		return // its kind is gone
+	}
+	r.ask(http.MethodDelete, trial.PathOf(resource, u.GetNamespace(), u.GetName()), "application/json", map[string]any{
+		"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background", "preconditions": map[string]any{"uid": u.GetUID()},
+	})
+}
+
+// heal brings back what is absent until the operator is idle, and takes away what is in its way. It
+// reports whether there was anything.
 func (r *runner) heal() bool {
 	r.mu.Lock()
-	absent := r.absent
-	r.absent = nil
+	absent, occupants := r.absent, r.occupants
+	r.absent, r.occupants = nil, nil
 	r.mu.Unlock()
+	for _, u := range occupants {
+		r.makeWay(u)
+	}
 	for _, a := range absent {
 		if a.fault.Kind != fault.DeleteAndCreate {
 			r.oracles.see(func(j *judge.Judge) { j.Stuck("the object "+a.fault.Of+" is missing", nil) })
@@ -205,7 +232,7 @@ func (r *runner) heal() bool {
 		r.returning = append(r.returning, a.object)
 		r.mu.Unlock()
 	}
-	return len(absent) > 0
+	return len(absent)+len(occupants) > 0
 }
 
 // createdAgain creates what a user wants to create again and what is gone by now. It reports whether all is

@@ -51,6 +51,7 @@ type runner struct {
 	mu        sync.Mutex                   // guards what follows
 	returning []*unstructured.Unstructured // what a user creates again when it is gone
 	absent    []absence                    // what a user creates again when the operator is idle
+	occupants []*unstructured.Unstructured // what has names that the operator needs, until it is idle
 
 	checkpoints []state
 	violations  []oracle.Violation
@@ -220,9 +221,6 @@ func (r *runner) step(ctx context.Context, i int, s Step, reference *reference) 
 	r.history.wake()
 	var want state
 	var chance map[string]bool
-	if r.occupies() {
-		reference = nil // the name that is taken stays so
-	}
 	if reference != nil {
 		want, chance = reference.states[i], reference.chance
 	}
@@ -231,9 +229,6 @@ func (r *runner) step(ctx context.Context, i int, s Step, reference *reference) 
 		return err
 	}
 	r.trace.add("sim", "checkpoint", fmt.Sprint(i+1, ": ", s))
-	if r.history.orphanIsUnused() {
-		reference = nil // it is in the way
-	}
 	now := r.now()
 	r.checkpoints = append(r.checkpoints, now)
 	r.oracles.see(func(j *judge.Judge) { j.Idle(judge.Idle{Checkpoint: i + 1}) })

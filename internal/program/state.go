@@ -166,7 +166,9 @@ func (h *history) uidOf(what string) types.UID {
 
 // withholdable returns the Secrets and ConfigMaps among those of users.
 func (h *history) withholdable() []string {
-	return slices.DeleteFunc(h.ofUsers(), func(what string) bool { return !strings.HasPrefix(what, "secrets ") && !strings.HasPrefix(what, "configmaps ") })
+	return slices.DeleteFunc(h.ofUsers(), func(what string) bool {
+		return !strings.HasPrefix(what, "secrets ") && !strings.HasPrefix(what, "configmaps ")
+	})
 }
 
 // orphaned notes what a deletion of its owner has left.
@@ -176,11 +178,11 @@ func (h *history) orphaned(uid types.UID) {
 	h.orphans[uid] = false
 }
 
-// orphanIsUnused reports whether the operator has left such an object alone.
-func (h *history) orphanIsUnused() bool {
+// usesOrphan reports whether the operator has changed such an object.
+func (h *history) usesOrphan(uid types.UID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Contains(slices.Collect(maps.Values(h.orphans)), false)
+	return h.orphans[uid]
 }
 
 // created returns an object as its user has created it; nil if there is none of the name.

@@ -123,7 +123,7 @@ func optionsOf(t *testing.T, name string, w sim.Workload) program.Options {
 	}
 	return program.Options{
 		Program: plantest.Program(t, name), Supervisor: plantest.Supervisor(t), Definitions: definitions, Script: append(steps, program.Step{Delete: []program.Target{target}}),
-		Namespace: "default", Quiet: time.Second, Settle: 6 * time.Second, Parallel: 8, Budget: *budget,
+		Namespace: "default", Quiet: time.Second, Settle: 6 * time.Second, Parallel: 16, Budget: *budget,
 		Progress: func(string) {}, Again: func(p fault.Plan, _ string) string { return p.String() },
 	}
 }
