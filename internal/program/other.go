@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,120 +20,134 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/sim/memory"
 )
 
+// others is who else changes the cluster of a run: users who take back what they did, and other clients.
+type others struct {
+	cluster *memory.Cluster
+	history *history
+	trace   *trace
+	oracles *oracles
+
+	mu        sync.Mutex                   // guards what follows
+	returning []*unstructured.Unstructured // what a user creates again when it is gone
+	absent    []absence                    // what a user creates again when the operator is idle
+	occupants []*unstructured.Unstructured // what has names that the operator needs, until it is idle
+}
+
 // describe returns what decides which faults can strike at a write.
-func (r *runner) describe(request *apiserver.Request) *fault.Write {
+func (o *others) describe(request *apiserver.Request) *fault.Write {
 	w := &fault.Write{
 		Verb: request.Verb, Subresource: request.Subresource, Named: namesObject(request),
 		Conditional: request.Verb == "update" || bytes.Contains(request.Body, []byte(`"resourceVersion"`)),
-		Users:       r.history.ofUsers(), Statuses: r.history.withStatus(),
+		Users:       o.history.ofUsers(), Statuses: o.history.withStatus(),
 	}
 	if created, ok := cluster.CreatedBy(request); ok {
 		w.Owned = cluster.IsOwned(created)
 	}
 	if request.Name != "" {
-		_, err := r.cluster.Do("sim", "ctrlkit", http.MethodGet, trial.PathOf(request.Resource, request.Namespace, request.Name), "", nil)
+		_, err := o.cluster.Do("sim", "ctrlkit", http.MethodGet, trial.PathOf(request.Resource, request.Namespace, request.Name), "", nil)
 		w.Exists = err == nil
-		w.Child = r.history.isChild(thing(request.Resource.GroupResource().String(), request.Namespace, request.Name))
+		w.Child = o.history.isChild(thing(request.Resource.GroupResource().String(), request.Namespace, request.Name))
 	}
 	return w
 }
 
 // other does what another client does at a write.
-func (r *runner) other(f fault.Fault, request *apiserver.Request) {
+func (o *others) other(f fault.Fault, request *apiserver.Request) {
 	path := trial.PathOf(request.Resource, request.Namespace, request.Name)
 	switch f.Kind {
 	case fault.TouchBeforeWrite:
-		r.ask(http.MethodPatch, path, "application/merge-patch+json", map[string]any{"metadata": map[string]any{"annotations": map[string]any{touched: "true"}}})
+		o.ask(http.MethodPatch, path, "application/merge-patch+json", map[string]any{"metadata": map[string]any{"annotations": map[string]any{touched: "true"}}})
 	case fault.DeleteBeforeWrite:
-		r.ask(http.MethodDelete, path, "", nil)
+		o.ask(http.MethodDelete, path, "", nil)
 	case fault.OccupyName:
-		r.occupy(request, occupantOf(request))
+		o.occupy(request, occupantOf(request))
 	case fault.OccupyNameByController:
-		r.occupyByController(request)
+		o.occupyByController(request)
 	case fault.LeaveOrphan:
-		r.leaveOrphan(request)
+		o.leaveOrphan(request)
 	case fault.Recreate:
-		r.recreate(f.Of)
+		o.recreate(f.Of)
 	case fault.DeleteAndCreate, fault.Withhold, fault.WithholdAtDeletion:
-		r.withhold(f)
+		o.withhold(f)
 	case fault.WipeStatus:
-		r.wipeStatus(f.Of)
+		o.wipeStatus(f.Of)
 	}
 }
 
 // occupyByController is what a stranger does whose object has a controller.
-func (r *runner) occupyByController(request *apiserver.Request) {
+func (o *others) occupyByController(request *apiserver.Request) {
 	wanted, ok := cluster.CreatedBy(request)
 	if !ok {
 		return
 	}
 	collection, content := cluster.ForeignController(wanted)
-	controller, ok := r.create(collection, content)
+	controller, ok := o.create(collection, content)
 	if !ok {
 		return
 	}
 	occupant := &unstructured.Unstructured{Object: occupantOf(request)}
 	occupant.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(controller, controller.GroupVersionKind())})
-	r.occupy(request, occupant.Object)
+	o.occupy(request, occupant.Object)
 }
 
 // occupy creates an object with the name that a request is about to take. It is deleted when the operator
 // is idle.
-func (r *runner) occupy(request *apiserver.Request, occupant map[string]any) (*unstructured.Unstructured, bool) {
+func (o *others) occupy(request *apiserver.Request, occupant map[string]any) (*unstructured.Unstructured, bool) {
 	if occupant == nil {
 		return nil, false // the request can't be read
 	}
-	return r.create(trial.PathOf(request.Resource, request.Namespace, ""), occupant)
+	return o.create(trial.PathOf(request.Resource, request.Namespace, ""), occupant)
 }
 
 // create creates an object of another client, which is deleted when the operator is idle.
-func (r *runner) create(collection string, content map[string]any) (*unstructured.Unstructured, bool) {
-	made, err := r.cluster.Do(otherActor, "other", http.MethodPost, collection, "application/json", content)
+func (o *others) create(collection string, content map[string]any) (*unstructured.Unstructured, bool) {
+	made, err := o.cluster.Do(otherActor, "other", http.MethodPost, collection, "application/json", content)
 	if err != nil {
-		r.trace.add("sim", "refused", err.Error())
+		o.trace.add("sim", "refused", err.Error())
 		return nil, false
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.occupants = append(r.occupants, made)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.occupants = append(o.occupants, made)
 	return made, true
 }
 
 // leaveOrphan leaves the object that a request creates, as a deletion of its former owner has left it.
-func (r *runner) leaveOrphan(request *apiserver.Request) {
+func (o *others) leaveOrphan(request *apiserver.Request) {
 	wanted, ok := cluster.CreatedBy(request)
 	if !ok {
 		return
 	}
-	if left, ok := r.occupy(request, cluster.LeftBehind(wanted)); ok {
-		r.history.orphaned(left.GetUID())
+	if left, ok := o.occupy(request, cluster.LeftBehind(wanted)); ok {
+		o.history.orphaned(left.GetUID())
 	}
 }
 
 // wipeStatus lets another client remove the status of an object.
-func (r *runner) wipeStatus(what string) {
-	u, path := r.written(what)
+func (o *others) wipeStatus(what string) {
+	u, path := o.written(what)
 	if u == nil {
 		return
 	}
-	r.ask(http.MethodPatch, path+"/status", "application/merge-patch+json", map[string]any{"status": nil})
-	if uid := r.history.uidOf(what); uid != "" {
-		r.oracles.see(func(j *judge.Judge) { j.StatusWiped(uid) })
+	o.ask(http.MethodPatch, path+"/status", "application/merge-patch+json", map[string]any{"status": nil})
+	if uid := o.history.uidOf(what); uid != "" {
+		o.oracles.see(func(j *judge.Judge) { j.StatusWiped(uid) })
 	}
 }
 
 // ask sends a request of another client, whose effect is in the trace.
-func (r *runner) ask(method, path, contentType string, body any) {
-	if _, err := r.cluster.Do(otherActor, "other", method, path, contentType, body); err != nil {
-		r.trace.add("sim", "refused", method+" "+path+": "+err.Error())
+func (o *others) ask(method, path, contentType string, body any) {
+	if _, err := o.cluster.Do(otherActor, "other", method, path, contentType, body); err != nil {
+		o.trace.add("sim", "refused", method+" "+path+": "+err.Error())
 	}
 }
 
 // written returns an object as its user has written it, and its path; nil if it is not there any more.
-func (r *runner) written(what string) (u *unstructured.Unstructured, path string) {
-	content := r.history.created(what)
+func (o *others) written(what string) (u *unstructured.Unstructured, path string) {
+	content := o.history.created(what)
 	if content == nil {
 		return nil, ""
 	}
@@ -140,29 +155,29 @@ func (r *runner) written(what string) (u *unstructured.Unstructured, path string
 	u.SetAPIVersion(fmt.Sprint(content["apiVersion"]))
 	u.SetKind(fmt.Sprint(content["kind"]))
 	delete(u.Object, "status")
-	resource, _, err := r.cluster.ResourceFor(u.GroupVersionKind())
+	resource, _, err := o.cluster.ResourceFor(u.GroupVersionKind())
 	if err != nil {
-		r.trace.add("sim", "refused", err.Error())
+		o.trace.add("sim", "refused", err.Error())
 		return nil, ""
 	}
 	return u, trial.PathOf(resource, u.GetNamespace(), u.GetName())
 }
 
 // recreate lets a user delete an object, and create it again when it is gone.
-func (r *runner) recreate(what string) {
-	if u := r.takeAway(what); u != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.returning = append(r.returning, u)
+func (o *others) recreate(what string) {
+	if u := o.takeAway(what); u != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.returning = append(o.returning, u)
 	}
 }
 
 // withhold lets a user delete an object, and create it again when the operator is idle.
-func (r *runner) withhold(f fault.Fault) {
-	if u := r.takeAway(f.Of); u != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.absent = append(r.absent, absence{u, f})
+func (o *others) withhold(f fault.Fault) {
+	if u := o.takeAway(f.Of); u != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.absent = append(o.absent, absence{u, f})
 	}
 }
 
@@ -174,84 +189,84 @@ type absence struct {
 
 // takeAway lets a user delete an object, and returns it as the user creates it again; nil if it is not
 // there.
-func (r *runner) takeAway(what string) *unstructured.Unstructured {
-	u, path := r.written(what)
+func (o *others) takeAway(what string) *unstructured.Unstructured {
+	u, path := o.written(what)
 	if u == nil {
 		return nil
 	}
-	if _, err := r.cluster.Do(trial.UserActor, "kubectl", http.MethodDelete, path, "", nil); err != nil {
-		r.trace.add("sim", "refused", err.Error())
+	if _, err := o.cluster.Do(trial.UserActor, "kubectl", http.MethodDelete, path, "", nil); err != nil {
+		o.trace.add("sim", "refused", err.Error())
 		return nil
 	}
 	return u
 }
 
 // keepAway has nobody create again what its user is deleting.
-func (r *runner) keepAway(t Target) {
+func (o *others) keepAway(t Target) {
 	is := func(u *unstructured.Unstructured) bool {
 		kind := u.GroupVersionKind()
 		return u.GetName() == t.Name && (kind == t.Kind || t.Kind.Empty() && strings.EqualFold(kind.Kind, t.Called))
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.absent = slices.DeleteFunc(r.absent, func(a absence) bool { return is(a.object) })
-	r.returning = slices.DeleteFunc(r.returning, is)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.absent = slices.DeleteFunc(o.absent, func(a absence) bool { return is(a.object) })
+	o.returning = slices.DeleteFunc(o.returning, is)
 }
 
 // makeWay deletes an object that has a name which the operator needs, as a person does who reads why it
 // can't continue. What an earlier owner has left is the operator's once it has used it.
-func (r *runner) makeWay(u *unstructured.Unstructured) {
-	if r.history.usesOrphan(u.GetUID()) {
+func (o *others) makeWay(u *unstructured.Unstructured) {
+	if o.history.usesOrphan(u.GetUID()) {
 		return
 	}
-	resource, _, err := r.cluster.ResourceFor(u.GroupVersionKind())
+	resource, _, err := o.cluster.ResourceFor(u.GroupVersionKind())
 	if err != nil {
 		return // its kind is gone
 	}
-	r.ask(http.MethodDelete, trial.PathOf(resource, u.GetNamespace(), u.GetName()), "application/json", map[string]any{
+	o.ask(http.MethodDelete, trial.PathOf(resource, u.GetNamespace(), u.GetName()), "application/json", map[string]any{
 		"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background", "preconditions": map[string]any{"uid": u.GetUID()},
 	})
 }
 
 // heal brings back what is absent until the operator is idle, and takes away what is in its way. It
 // reports whether there was anything.
-func (r *runner) heal() bool {
-	r.mu.Lock()
-	absent, occupants := r.absent, r.occupants
-	r.absent, r.occupants = nil, nil
-	r.mu.Unlock()
+func (o *others) heal() bool {
+	o.mu.Lock()
+	absent, occupants := o.absent, o.occupants
+	o.absent, o.occupants = nil, nil
+	o.mu.Unlock()
 	for _, u := range occupants {
-		r.makeWay(u)
+		o.makeWay(u)
 	}
 	for _, a := range absent {
 		if a.fault.Kind != fault.DeleteAndCreate {
-			r.oracles.see(func(j *judge.Judge) { j.Stuck("the object "+a.fault.Of+" is missing", nil) })
+			o.oracles.see(func(j *judge.Judge) { j.Stuck("the object "+a.fault.Of+" is missing", nil) })
 		}
-		r.trace.add("sim", "heal", a.fault.Of+" is there again")
-		r.mu.Lock()
-		r.returning = append(r.returning, a.object)
-		r.mu.Unlock()
+		o.trace.add("sim", "heal", a.fault.Of+" is there again")
+		o.mu.Lock()
+		o.returning = append(o.returning, a.object)
+		o.mu.Unlock()
 	}
 	return len(absent)+len(occupants) > 0
 }
 
 // createdAgain creates what a user wants to create again and what is gone by now. It reports whether all is
 // there again.
-func (r *runner) createdAgain() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.returning = slices.DeleteFunc(r.returning, func(u *unstructured.Unstructured) bool {
-		resource, _, err := r.cluster.ResourceFor(u.GroupVersionKind())
+func (o *others) createdAgain() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.returning = slices.DeleteFunc(o.returning, func(u *unstructured.Unstructured) bool {
+		resource, _, err := o.cluster.ResourceFor(u.GroupVersionKind())
 		if err != nil {
 			return true // its kind is gone
 		}
-		_, err = r.cluster.Do(trial.UserActor, "kubectl", http.MethodPost, trial.PathOf(resource, u.GetNamespace(), ""), "application/json", u.Object)
+		_, err = o.cluster.Do(trial.UserActor, "kubectl", http.MethodPost, trial.PathOf(resource, u.GetNamespace(), ""), "application/json", u.Object)
 		if err != nil && !apierrors.IsAlreadyExists(err) {
-			r.trace.add("sim", "refused", "creating it again: "+err.Error())
+			o.trace.add("sim", "refused", "creating it again: "+err.Error())
 		}
 		return !apierrors.IsAlreadyExists(err)
 	})
-	return len(r.returning) == 0
+	return len(o.returning) == 0
 }
 
 // namesObject reports whether a write creates an object whose name the operator has chosen, if the

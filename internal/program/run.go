@@ -14,8 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/ctrlkit/ctrlkit/internal/judge"
 	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
@@ -38,6 +36,7 @@ type runner struct {
 	cluster  *memory.Cluster
 	boundary *boundary
 	oracles  *oracles
+	others   *others
 	history  *history
 	trace    *trace
 	dir      string
@@ -47,11 +46,6 @@ type runner struct {
 	spent    chan struct{} // it makes requests without an end
 	logs     []string      // of processes that have ended
 	restarts int
-
-	mu        sync.Mutex                   // guards what follows
-	returning []*unstructured.Unstructured // what a user creates again when it is gone
-	absent    []absence                    // what a user creates again when the operator is idle
-	occupants []*unstructured.Unstructured // what has names that the operator needs, until it is idle
 
 	checkpoints []state
 	violations  []oracle.Violation
@@ -65,8 +59,9 @@ func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (
 	r.oracles = o.newOracles(p, reference.judged(), t)
 	r.oracles.spent = sync.OnceFunc(func() { close(r.spent) })
 	r.boundary = newBoundary(p, t, r.oracles)
+	r.others = &others{history: r.history, trace: t, oracles: r.oracles}
 	r.boundary.state, r.boundary.changes, r.boundary.awake = r.history.count, r.history.countOf, r.history.wake
-	r.boundary.version, r.boundary.describe, r.boundary.other = r.history.last, r.describe, r.other
+	r.boundary.version, r.boundary.describe, r.boundary.other = r.history.last, r.others.describe, r.others.other
 	r.boundary.withheld = r.history.withholdable
 	r.boundary.crash = func() {
 		select {
@@ -82,6 +77,7 @@ func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.cluster.Stop()) }()
+	r.others.cluster = r.cluster
 	if err := r.start(); err != nil {
 		return nil, err
 	}
@@ -306,9 +302,9 @@ func (r *runner) settle(ctx context.Context, want state, chance map[string]bool)
 			}
 		case <-ticker.C:
 		}
-		again := r.createdAgain()
+		again := r.others.createdAgain()
 		quiet, _ := r.history.idle()
-		if again && quiet >= enough && r.boundary.works() && r.heal() {
+		if again && quiet >= enough && r.boundary.works() && r.others.heal() {
 			r.history.wake()
 			begun = time.Now()
 			continue

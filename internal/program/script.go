@@ -181,13 +181,13 @@ func (s Step) do(r *runner) error {
 	for _, t := range s.Delete {
 		if f := r.boundary.deletes(); f != nil {
 			r.trace.add("sim", "fault", f.String())
-			r.other(*f, &apiserver.Request{})
+			r.others.other(*f, &apiserver.Request{})
 		}
 		resource, namespace, err := r.find(t)
 		if err == nil {
 			err = trial.Delete(r.cluster, resource, namespace, t.Name)
 		}
-		r.keepAway(t)
+		r.others.keepAway(t)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
