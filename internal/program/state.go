@@ -11,6 +11,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -44,6 +45,7 @@ type history struct {
 	all      int                       // changes, of all clients
 	kinds    map[string]int            // the same, by kind
 	version  uint64                    // of the last change
+	versions map[string]bool           // resource versions of all changes
 	users    map[string]map[string]any // objects that users have created and not deleted, as they were then
 	children map[string]bool           // objects that the operator has created
 	statuses map[string]types.UID      // objects of users that have a status
@@ -51,7 +53,7 @@ type history struct {
 }
 
 func newHistory(t *trace) *history {
-	return &history{trace: t, written: map[string]bool{}, progress: time.Now(), kinds: map[string]int{}, users: map[string]map[string]any{}, children: map[string]bool{}, statuses: map[string]types.UID{}, orphans: map[types.UID]bool{}}
+	return &history{trace: t, written: map[string]bool{}, progress: time.Now(), kinds: map[string]int{}, users: map[string]map[string]any{}, children: map[string]bool{}, statuses: map[string]types.UID{}, orphans: map[types.UID]bool{}, versions: map[string]bool{}}
 }
 
 func thing(resource, namespace, name string) string {
@@ -68,6 +70,7 @@ func (h *history) changed(c apiserver.Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.version = c.ResourceVersion
+	h.versions[strconv.FormatUint(c.ResourceVersion, 10)] = true
 	operator := trial.IsOperator(c.Actor)
 	if operator || c.Actor == trial.UserActor || c.Actor == otherActor {
 		h.written[what] = true
@@ -249,6 +252,7 @@ func (h *history) of(objects []apiserver.Object) state {
 		case o.Resource.Group == "apps":
 			withoutRevisions(content)
 		}
+		h.withoutVersions("", content)
 		s[called], _ = renamed(untouched(content), replacer).(map[string]any)
 		if !h.written[thing(o.Resource.GroupResource().String(), o.Namespace, o.Name)] {
 			s[called][unwritten] = true
@@ -256,6 +260,29 @@ func (h *history) of(objects []apiserver.Object) state {
 	}
 	return s
 }
+
+// withoutVersions replaces what an operator has copied of the resource versions of objects, as into an
+// annotation that says from which one a copy was made.
+func (h *history) withoutVersions(name string, value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, child := range v {
+			v[key] = h.withoutVersions(key, child)
+		}
+	case []any:
+		for i := range v {
+			v[i] = h.withoutVersions(name, v[i])
+		}
+	case string:
+		if h.versions[v] && versionName.MatchString(name) {
+			return "(resource version)"
+		}
+	}
+	return value
+}
+
+// versionName matches the names of fields, labels and annotations that may have a resource version.
+var versionName = regexp.MustCompile(`(?i)version$`)
 
 // uid matches the UID of an object.
 var uid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
