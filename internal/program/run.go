@@ -225,6 +225,9 @@ func (r *runner) step(ctx context.Context, i int, s Step, reference *reference) 
 		return err
 	}
 	r.trace.add("sim", "checkpoint", fmt.Sprint(i+1, ": ", s))
+	if r.others.heal() {
+		reference = nil // it is in the way of an operator that does not become idle
+	}
 	now := r.now()
 	r.checkpoints = append(r.checkpoints, now)
 	r.oracles.see(func(j *judge.Judge) { j.Idle(judge.Idle{Checkpoint: i + 1}) })

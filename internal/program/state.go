@@ -449,6 +449,9 @@ func shown(value any, hidden bool) string {
 		}
 		text = string(data)
 	}
+	if text == "" {
+		return "(an empty text)"
+	}
 	if len(text) > 200 {
 		return text[:197] + "..."
 	}
