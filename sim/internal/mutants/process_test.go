@@ -5,6 +5,7 @@ package mutants
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -13,14 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-
-	"github.com/go-logr/logr/funcr"
 
 	"github.com/ctrlkit/ctrlkit/internal/plan/plantest"
 	"github.com/ctrlkit/ctrlkit/internal/program"
@@ -152,41 +152,48 @@ func manifests(t *testing.T, objects []client.Object) []run.Manifest {
 	return list
 }
 
-// shown are the mutants that make test simulates as processes.
-var shown = []Bug{existsIsDone}
+// shown is the mutant that make test simulates as a process: no fault is needed for it.
+const shown = readyBeforeWork
 
-// Mutants are caught as processes, too, whose caches and goroutines nobody sees.
+// unseen are mutants that a minute does not show as processes: some need more plans, some a fault or an
+// oracle of virtual time.
+var unseen = []Bug{
+	forbiddenIsTerminal, hidesChildUpdates, keepsOldField, noBackoff, swallowsConflict, wipesAnnotations, // more plans
+	staleCreate, deletesByName, scalesByStale, searchesFirst, // a stale cache for longer
+	effectBeforeFinalizer, ignoresDrift, stuckWithoutSecret, leaksGoroutines, // calls outside, and goroutines
+}
+
+// The other mutants are caught as processes, too.
 func TestMutantsAsProcesses(t *testing.T) {
 	list := All()
-	caught, tried := 0, 0
 	for i, m := range list {
 		if !inPart(t, i, len(list)) {
 			continue
 		}
 		t.Run(string(m.Bug), func(t *testing.T) {
-			if !slices.Contains(shown, m.Bug) {
+			if m.Bug != shown {
 				rings.Explore(t, "takes a minute for each mutant")
 			}
 			o := optionsOf(t, string(m.Bug), m.Workload(m.Bug))
-			tried++
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			o.Found = func(string, oracle.Violation) { cancel() } // one is enough
 			s, err := program.Explore(ctx, o)
-			if err != nil {
-				t.Logf("not caught: %s: %v", m.Class, err)
-				return
+			switch {
+			case errors.Is(err, program.ErrReference):
+				t.Logf("%s: %v", m.Class, err)
+			case err != nil:
+				t.Fatal(err)
+			case len(s.Findings) > 0:
+				f := s.Findings[0]
+				t.Logf("%s: %s: %s, with %s (%d of %d plans)", m.Class, f.Oracle, f.Example.What, f.Example.Plan.Text, s.Plans.Run, s.Plans.Total)
+			case slices.Contains(unseen, m.Bug):
+				t.Logf("%s: nothing in %d of %d plans, as expected", m.Class, s.Plans.Run, s.Plans.Total)
+			default:
+				t.Errorf("%s: nothing in %d of %d plans", m.Class, s.Plans.Run, s.Plans.Total)
 			}
-			if len(s.Findings) == 0 {
-				t.Logf("not caught: %s: nothing in %d of %d plans", m.Class, s.Plans.Run, s.Plans.Total)
-				return
-			}
-			caught++
-			f := s.Findings[0]
-			t.Logf("caught: %s: %s: %s, with %s (%d of %d plans)", m.Class, f.Oracle, f.Example.What, f.Example.Plan.Text, s.Plans.Run, s.Plans.Total)
 		})
 	}
-	t.Logf("%d of %d caught", caught, tried)
 }
 
 // Right twins raise no alarm as processes.
@@ -197,9 +204,7 @@ func TestTwinsAsProcesses(t *testing.T) {
 			continue
 		}
 		t.Run(twin.Name, func(t *testing.T) {
-			if twin.Name != "children" {
-				rings.Explore(t, "takes a minute for each twin")
-			}
+			rings.Explore(t, "takes a minute for each twin")
 			s, err := program.Explore(t.Context(), optionsOf(t, twin.Name, twin.Workload()))
 			if err != nil {
 				t.Fatal(err)
