@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue { // they wait most of the time
-		if err := f.Value.Set("6"); err != nil {
+		if err := f.Value.Set("10"); err != nil {
 			panic(err)
 		}
 	}
@@ -44,13 +44,13 @@ func TestMain(m *testing.M) {
 // operate runs an operator that keeps a Secret for each ConfigMap with the label app and then says
 // so in an annotation. bug is what is wrong with it; "" if nothing is.
 func operate(ctx context.Context, bug string) error {
-	ctrl.SetLogger(funcr.New(func(_, args string) { fmt.Println(args) }, funcr.Options{}))
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
 		return err
 	}
 	config.QPS = -1
-	mgr, err := ctrl.NewManager(config, ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
+	logger := funcr.New(func(_, args string) { fmt.Println(args) }, funcr.Options{})
+	mgr, err := ctrl.NewManager(config, ctrl.Options{Logger: logger, Metrics: server.Options{BindAddress: "0"}})
 	if err != nil {
 		return err
 	}

@@ -201,7 +201,7 @@ func (o *others) takeAway(what string) *unstructured.Unstructured {
 	return u
 }
 
-// keepAway has nobody create again what its user is deleting.
+// keepAway forgets what was to be created again, because its user is deleting it.
 func (o *others) keepAway(t Target) {
 	is := func(u *unstructured.Unstructured) bool {
 		kind := u.GroupVersionKind()

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +50,8 @@ func newManager(p *sim.Process) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ctrl.NewManager(config, ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}})
+	logger := funcr.New(func(_, args string) { fmt.Println(args) }, funcr.Options{})
+	return ctrl.NewManager(config, ctrl.Options{Scheme: scheme, Logger: logger, Metrics: server.Options{BindAddress: "0"}})
 }
 
 // inventory is what an operator knows of a system outside the cluster.

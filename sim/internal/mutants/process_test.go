@@ -7,14 +7,12 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -41,7 +39,6 @@ func TestMain(m *testing.M) {
 
 // operate runs a mutant, or a twin, as a process.
 func operate(arguments []string) error {
-	ctrl.SetLogger(funcr.New(func(prefix, args string) { fmt.Println(prefix, args) }, funcr.Options{}))
 	shorten()
 	w := workloadCalled(arguments[0])
 	return w.Operator(ctrl.SetupSignalHandler(), nil)
