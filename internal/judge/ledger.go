@@ -6,7 +6,6 @@ package judge
 import (
 	"cmp"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -149,14 +148,11 @@ func (l *ledger) canonicalName(name string, content map[string]any) string {
 			return strings.ReplaceAll(name, generated, canonical)
 		}
 	}
-	if found := uid.FindString(name); l.uids[types.UID(found)] != "" {
+	if found := cluster.UID.FindString(name); l.uids[types.UID(found)] != "" {
 		return strings.ReplaceAll(name, found, "uid("+l.uids[types.UID(found)]+")")
 	}
 	return name
 }
-
-// uid matches the UID of an object.
-var uid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // recordMinted records what controllers mint for an object: the address of a Pod, and the hash of a
 // template, which differs when the template has something that was minted.

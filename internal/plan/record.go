@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
@@ -75,7 +76,7 @@ func (r *recorder) asked(request *apiserver.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.of[request.Resource.GroupResource().String()] = true
-	if what := request.Method + " " + request.Path + " " + request.Verb; !r.known[what] && !trial.IsHousekeeping(request.Resource.GroupResource()) {
+	if what := request.Method + " " + request.Path + " " + request.Verb; !r.known[what] && !cluster.Ignored(request.Resource) {
 		r.known[what], r.progress = true, time.Now()
 	}
 	r.elects = r.elects || request.Verb == "create" && request.Resource.GroupResource() == trial.Leases.GroupResource()
@@ -120,7 +121,7 @@ func (r *recorder) changed(c apiserver.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	resource := c.Resource.GroupResource()
-	if trial.IsHousekeeping(resource) {
+	if cluster.Ignored(c.Resource) {
 		r.leads = r.leads || c.New != nil && resource == trial.Leases.GroupResource() && trial.IsOperator(c.Actor)
 		return
 	}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
@@ -169,7 +170,7 @@ func (g *guards) add(title string, mutating bool, of []admissionregistrationv1.R
 // admit decides about a write as the guards do, or notes that they were not asked.
 func (g *guards) admit(w apiserver.Write) (warnings []string, err error) {
 	byOthers := !trial.IsOperator(w.Request.Actor) && w.Request.Actor != trial.UserActor
-	if w.Request.Actor == trial.ServerActor || w.Request.Resource.Group == admissionregistrationv1.GroupName || trial.IsHousekeeping(w.Request.Resource.GroupResource()) {
+	if w.Request.Actor == trial.ServerActor || w.Request.Resource.Group == admissionregistrationv1.GroupName || cluster.Ignored(w.Request.Resource) {
 		return nil, nil
 	}
 	for _, guard := range g.list {

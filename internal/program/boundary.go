@@ -19,7 +19,6 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/judge"
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
-	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
@@ -78,7 +77,7 @@ func (b *boundary) wrap(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if trial.IsHousekeeping(request.Resource.GroupResource()) && request.Resource.Resource == "events" && request.Verb == "create" {
+		if cluster.Ignored(request.Resource) && request.Resource.Resource == "events" && request.Verb == "create" {
 			b.oracles.see(func(j *judge.Judge) { j.Event(request) })
 		}
 		point := pointOf(request)
@@ -99,14 +98,12 @@ func (b *boundary) wrap(next http.Handler) http.Handler {
 
 // pointOf returns whether a request is a write or a read that counts, and 0 for any other.
 func pointOf(r *apiserver.Request) fault.Point {
-	group := r.Resource.Group
-	if r.DryRun || trial.IsHousekeeping(r.Resource.GroupResource()) || group == "authorization.k8s.io" || group == "authentication.k8s.io" {
+	switch group := r.Resource.Group; {
+	case group == "authorization.k8s.io" || group == "authentication.k8s.io": // they store nothing
 		return 0
-	}
-	switch r.Verb {
-	case "create", "update", "patch", "delete", "deletecollection":
+	case cluster.IsWrite(r):
 		return fault.AtWrite
-	case "get", "list":
+	case cluster.IsRead(r):
 		return fault.AtRead
 	}
 	return 0

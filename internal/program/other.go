@@ -132,10 +132,9 @@ func (o *others) wipeStatus(what string) {
 	if u == nil {
 		return
 	}
+	uid := o.history.uidOf(what)
+	o.oracles.see(func(j *judge.Judge) { j.StatusWiped(uid) })
 	o.ask(http.MethodPatch, path+"/status", "application/merge-patch+json", map[string]any{"status": nil})
-	if uid := o.history.uidOf(what); uid != "" {
-		o.oracles.see(func(j *judge.Judge) { j.StatusWiped(uid) })
-	}
 }
 
 // ask sends a request of another client, whose effect is in the trace.
@@ -204,8 +203,8 @@ func (o *others) takeAway(what string) *unstructured.Unstructured {
 // keepAway forgets what was to be created again, because its user is deleting it.
 func (o *others) keepAway(t Target) {
 	is := func(u *unstructured.Unstructured) bool {
-		kind := u.GroupVersionKind()
-		return u.GetName() == t.Name && (kind == t.Kind || t.Kind.Empty() && strings.EqualFold(kind.Kind, t.Called))
+		resource, _, err := o.cluster.ResourceFor(u.GroupVersionKind())
+		return err == nil && t.names(resource, u)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

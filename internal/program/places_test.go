@@ -87,3 +87,27 @@ func TestEachKindOfFaultComesEarly(t *testing.T) {
 		t.Errorf("of %q, each write is refused alike", plans[:24])
 	}
 }
+
+// The requests of two runs need not have the same order: a fault of another client strikes only at a
+// request that it fits, and is missed otherwise.
+func TestFaultOfAnotherRequest(t *testing.T) {
+	for text, want := range map[string]bool{
+		"delete the object before write 1": false, "occupy the name before write 1": true, "crash before write 1": true,
+		"recreate configmaps default/a after write 1": false,
+	} {
+		given, err := fault.ParsePlan(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := newBoundary(given, newTrace(), nil)
+		b.awake, b.state = func() {}, func() int { return 0 }
+		b.describe = func(*apiserver.Request) *fault.Write { return &fault.Write{Verb: "create", Named: true} }
+		r, err := apiserver.NewRequest("POST", "/api/v1/namespaces/default/configmaps", "application/json", []byte(`{"metadata":{"name":"a"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, strikes, _ := b.arrive(fault.AtWrite, r); (strikes != nil) != want || b.fired[0] != want {
+			t.Errorf("%q strikes at a creation: %t", text, strikes != nil)
+		}
+	}
+}

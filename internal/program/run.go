@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge"
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -110,7 +111,7 @@ const logLines = 500
 
 // changed takes a change of the cluster.
 func (r *runner) changed(c apiserver.Change) {
-	if trial.IsHousekeeping(c.Resource.GroupResource()) {
+	if cluster.Ignored(c.Resource) {
 		return
 	}
 	r.history.changed(c)
@@ -140,7 +141,7 @@ func (r *runner) ready(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if quiet, _ := r.history.idle(); r.boundary.works() && quiet >= r.Quiet/2 {
+		if r.boundary.works() && r.history.idle() >= r.Quiet/2 {
 			return
 		}
 	}
@@ -306,7 +307,7 @@ func (r *runner) settle(ctx context.Context, want state, chance map[string]bool)
 		case <-ticker.C:
 		}
 		again := r.others.createdAgain()
-		quiet, _ := r.history.idle()
+		quiet := r.history.idle()
 		if again && quiet >= enough && r.boundary.works() && r.others.heal() {
 			r.history.wake()
 			begun = time.Now()

@@ -4,6 +4,7 @@
 package program
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -179,6 +181,7 @@ func (s Step) do(r *runner) error {
 		}
 	}
 	for _, t := range s.Delete {
+		t.Namespace = cmp.Or(t.Namespace, r.Namespace)
 		if f := r.boundary.deletes(); f != nil {
 			r.trace.add("sim", "fault", f.String())
 			r.others.other(*f, &apiserver.Request{})
@@ -196,14 +199,13 @@ func (s Step) do(r *runner) error {
 		return nil
 	}
 	resource, namespace, err := r.find(s.Patch.Target)
+	if err == nil {
+		_, err = r.cluster.Do(trial.UserActor, "kubectl", http.MethodPatch, trial.PathOf(resource, namespace, s.Patch.Name), "application/merge-patch+json", s.Patch.Merge)
+	}
 	if apierrors.IsNotFound(err) && len(r.plan.Faults) > 0 { // a fault has taken it away
 		r.trace.add("user", "refused", err.Error())
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	_, err = r.cluster.Do(trial.UserActor, "kubectl", http.MethodPatch, trial.PathOf(resource, namespace, s.Patch.Name), "application/merge-patch+json", s.Patch.Merge)
 	return err
 }
 
@@ -220,14 +222,22 @@ func (r *runner) find(t Target) (resource schema.GroupVersionResource, namespace
 		return resource, t.Namespace, err
 	}
 	for _, o := range r.cluster.Objects() {
-		kind, _ := o.Content["kind"].(string)
-		group := o.Resource.Group
-		if o.Name != t.Name || o.Namespace != "" && o.Namespace != t.Namespace {
-			continue
-		}
-		if name := o.Resource.Resource; slices.Contains([]string{strings.ToLower(kind), name, name + "." + group, strings.ToLower(kind) + "." + group}, t.Called) {
+		if t.names(o.Resource, &unstructured.Unstructured{Object: o.Content}) {
 			return o.Resource, o.Namespace, nil
 		}
 	}
 	return resource, "", apierrors.NewNotFound(schema.GroupResource{Resource: t.Called}, t.Name)
+}
+
+// names reports whether an object is the target. One outside of namespaces is it whatever namespace the
+// target has.
+func (t Target) names(resource schema.GroupVersionResource, u *unstructured.Unstructured) bool {
+	if u.GetName() != t.Name || u.GetNamespace() != "" && u.GetNamespace() != t.Namespace {
+		return false
+	}
+	kind, group := strings.ToLower(u.GetKind()), resource.Group
+	if !t.Kind.Empty() {
+		return t.Kind.GroupKind() == u.GroupVersionKind().GroupKind()
+	}
+	return slices.Contains([]string{kind, resource.Resource, resource.Resource + "." + group, kind + "." + group}, t.Called)
 }

@@ -52,12 +52,14 @@ const (
 	stubborn = "shops: never changes a ConfigMap that is there"
 	ratchet  = "shops: a size never falls"
 	silent   = "shops: says nothing of a mistake"
+	told     = "shops: says each message once"
 )
 
 // shopper keeps a ConfigMap with the size of each Shop, and says in its status if it cannot.
 type shopper struct {
 	client.Client
-	bug string
+	bug  string
+	told map[string]bool // names of Shops
 }
 
 func newShop() *unstructured.Unstructured {
@@ -82,9 +84,10 @@ func (r *shopper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 		return ctrl.Result{}, err
 	}
 	said, _, err := unstructured.NestedString(shop.Object, "status", "message")
-	if err != nil || said == message || r.bug == silent {
+	if err != nil || said == message || r.bug == silent || r.bug == told && r.told[req.Name] {
 		return ctrl.Result{}, err
 	}
+	r.told[req.Name] = true
 	if err := unstructured.SetNestedField(shop.Object, message, "status", "message"); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -172,6 +175,36 @@ func TestTransitionsOfARightOperator(t *testing.T) {
 	}
 	if len(s.Findings) > 0 || s.Plans.Run < 4 {
 		t.Errorf("%d transitions, and %+v", s.Plans.Run, s.Findings)
+	}
+}
+
+// A status that another client removes is written again, by a right operator.
+func TestWipedStatus(t *testing.T) {
+	t.Parallel()
+	given, err := fault.ParsePlan("wipe the status of shops.example.com default/a after write 2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bug, want := range map[string]int{told: 1, shops: 0} {
+		t.Run(bug, func(t *testing.T) {
+			t.Parallel()
+			o := shopOptions(t, bug)
+			second := o.Samples[0]
+			second.Object = second.Object.DeepCopy()
+			second.Object.SetName("b")
+			o.Samples = append(o.Samples, second)
+			for _, m := range o.Samples {
+				m.Object.Object["spec"] = map[string]any{"size": int64(-1)} // which has a message
+			}
+			o.Script, o.Plan = program.ScriptOf(o.Samples, o.Definitions), &given
+			s, err := program.Explore(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(s.Findings) != want || s.Plans.Missed > 0 || want == 1 && s.Findings[0].Oracle != oracle.SameEnd {
+				t.Errorf("%d plans missed, and %+v", s.Plans.Missed, s.Findings)
+			}
+		})
 	}
 }
 

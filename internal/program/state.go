@@ -41,7 +41,6 @@ type history struct {
 	written  map[string]bool // objects that the operator or a user has written
 	states   trial.States
 	progress time.Time                 // of the last change to a state that its object was not in before
-	changes  int                       // by the operator that changed more than times
 	all      int                       // changes, of all clients
 	kinds    map[string]int            // the same, by kind
 	version  uint64                    // of the last change
@@ -60,13 +59,10 @@ func thing(resource, namespace, name string) string {
 	return resource + " " + strings.TrimPrefix(namespace+"/"+name, "/")
 }
 
-// changed takes a change of the cluster.
+// changed takes a change of the cluster, which is one of its objects that operators work with.
 func (h *history) changed(c apiserver.Change) {
 	resource := c.Resource.GroupResource()
-	if trial.IsHousekeeping(resource) {
-		return
-	}
-	what, named := thing(resource.String(), c.Namespace, c.Name), resource.String()+" "+c.Namespace+"/"+c.Name
+	what, named := thing(resource.String(), c.Namespace, c.Name), cluster.ObjectName(c.Resource, c.Namespace, c.Name)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.version = c.ResourceVersion
@@ -103,11 +99,7 @@ func (h *history) changed(c apiserver.Change) {
 	if _, left := h.orphans[c.UID]; left && operator {
 		h.orphans[c.UID] = true
 	}
-	changed, isNew := h.states.Enter(c)
-	if operator && changed {
-		h.changes++
-	}
-	if isNew {
+	if _, isNew := h.states.Enter(c); isNew {
 		h.progress = time.Now()
 	}
 }
@@ -118,11 +110,11 @@ func mayBeRecreated(c apiserver.Change) bool {
 	return c.Resource.Resource != "namespaces" && len((&unstructured.Unstructured{Object: c.New}).GetFinalizers()) == 0
 }
 
-// idle returns for how long nothing new has happened, and how many changes the operator has made.
-func (h *history) idle() (time.Duration, int) {
+// idle returns for how long nothing new has happened.
+func (h *history) idle() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return time.Since(h.progress), h.changes
+	return time.Since(h.progress)
 }
 
 // count returns how often the cluster has changed.
@@ -169,9 +161,7 @@ func (h *history) uidOf(what string) types.UID {
 
 // withholdable returns the Secrets and ConfigMaps among those of users.
 func (h *history) withholdable() []string {
-	return slices.DeleteFunc(h.ofUsers(), func(what string) bool {
-		return !strings.HasPrefix(what, "secrets ") && !strings.HasPrefix(what, "configmaps ")
-	})
+	return slices.DeleteFunc(h.ofUsers(), func(what string) bool { return !cluster.IsWithholdable(what) })
 }
 
 // orphaned notes what a deletion of its owner has left.
@@ -227,7 +217,7 @@ func (h *history) of(objects []apiserver.Object) state {
 			called += fmt.Sprint(generated[called])
 		}
 		names[string(u.GetUID())] = "the UID of " + called
-		if trial.IsHousekeeping(o.Resource.GroupResource()) {
+		if cluster.Ignored(o.Resource) {
 			continue
 		}
 		s[called] = nil
@@ -244,7 +234,7 @@ func (h *history) of(objects []apiserver.Object) state {
 		u := &unstructured.Unstructured{Object: o.Content}
 		called := strings.TrimPrefix(replacer.Replace(string(u.GetUID())), "the UID of ")
 		delete(s, called)
-		called = uid.ReplaceAllStringFunc(called, replacer.Replace) // it may be named after another object
+		called = cluster.UID.ReplaceAllStringFunc(called, replacer.Replace) // it may be named after another object
 		content := trial.Timeless(o.Content)
 		switch {
 		case o.Resource.Resource == "services" && o.Resource.Group == "":
@@ -281,11 +271,9 @@ func (h *history) withoutVersions(name string, value any) any {
 	return value
 }
 
-// versionName matches the names of fields, labels and annotations that may have a resource version.
-var versionName = regexp.MustCompile(`(?i)version$`)
-
-// uid matches the UID of an object.
-var uid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+// versionName matches the names of fields, labels and annotations that have the resource version of
+// something, and not that of a program.
+var versionName = regexp.MustCompile(`(?i)(resource|source|from|observed)[-_]?version$`)
 
 // unallocated removes what the API server has allocated for a Service: which address and port it is
 // depends on those that were free.

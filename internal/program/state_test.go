@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/internal/trial"
@@ -142,5 +143,119 @@ func TestAllocatedByTheServer(t *testing.T) {
 	}
 	if found := service("None", 0).differences(service("10.0.0.4", 0), nil); len(found) == 0 {
 		t.Error("a Service that becomes headless is as before")
+	}
+}
+
+// What an operator has copied of resource versions is no difference, and the version of a program is
+// one, although a resource version may be the same number.
+func TestCopiedVersions(t *testing.T) {
+	t.Parallel()
+	with := func(version string, field string) state {
+		h := newHistory(newTrace())
+		for v := range uint64(30) {
+			h.changed(apiserver.Change{Type: "MODIFIED", Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Name: "p", ResourceVersion: v, Actor: "node-player"})
+		}
+		o := mapOf("a", "", "1", map[string]any{"data": map[string]any{field: version}})
+		h.changed(apiserver.Change{Type: "ADDED", Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, New: o.Content, Actor: "operator", ResourceVersion: 30})
+		return h.of([]apiserver.Object{o})
+	}
+	if found := with("12", "copied-from-version").differences(with("19", "copied-from-version"), nil); len(found) > 0 {
+		t.Errorf("got %v, want none", found)
+	}
+	for _, field := range []string{"version", "postgresVersion"} {
+		if found := with("14", field).differences(with("15", field), nil); len(found) != 1 {
+			t.Errorf("%s: got %v, want a difference", field, found)
+		}
+	}
+	if found := with("12", "resourceVersion").differences(with("119", "resourceVersion"), nil); len(found) != 1 {
+		t.Errorf("no object ever had that version: got %v, want a difference", found)
+	}
+}
+
+// A workload that was created again counts its revisions anew, and its template is compared.
+func TestRevisionsAreCountedAnew(t *testing.T) {
+	t.Parallel()
+	deployment := func(revision, image string) state {
+		return stateOf(apiserver.Object{
+			Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Namespace: "default", Name: "d",
+			Content: map[string]any{
+				"metadata": map[string]any{"name": "d", "namespace": "default", "uid": "1", "annotations": map[string]any{"deployment.kubernetes.io/revision": revision}},
+				"spec":     map[string]any{"image": image},
+				"status":   map[string]any{"conditions": []any{map[string]any{"type": "Progressing", "status": "True", "message": "ReplicaSet d-" + revision}}},
+			},
+		})
+	}
+	if found := deployment("1", "a").differences(deployment("2", "a"), nil); len(found) > 0 {
+		t.Errorf("got %v, want none", found)
+	}
+	if found := deployment("1", "a").differences(deployment("1", "b"), nil); len(found) != 1 {
+		t.Errorf("got %v, want the image", found)
+	}
+}
+
+// An object that is named after the UID of another one has the same name in each run.
+func TestNamedAfterAUID(t *testing.T) {
+	t.Parallel()
+	const one, other = "0a0a0a0a-0000-4000-8000-000000000001", "0a0a0a0a-0000-4000-8000-000000000002"
+	run := func(uid string) state {
+		return stateOf(mapOf("owner", "", uid, nil), mapOf("bucket-"+uid, "", "7", nil))
+	}
+	if found := run(one).differences(run(other), nil); len(found) > 0 {
+		t.Errorf("got %v, want none", found)
+	}
+	if found := stateOf(mapOf("owner", "", one, nil)).differences(run(other), nil); len(found) != 1 || found[0].Got != "" {
+		t.Errorf("got %v, want the bucket to be missing", found)
+	}
+}
+
+// What a user deletes and creates again is as the user has written it as the last.
+func TestWhatUsersCreateAgain(t *testing.T) {
+	t.Parallel()
+	h := newHistory(newTrace())
+	kind := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	change := func(name, actor string, before, after map[string]any) {
+		c := apiserver.Change{Type: "MODIFIED", Resource: kind, Namespace: "default", Name: name, Old: before, New: after, Actor: actor}
+		if before == nil {
+			c.Type = "ADDED"
+		}
+		h.changed(c)
+	}
+	written := mapOf("a", "", "1", map[string]any{"data": map[string]any{"size": "1"}}).Content
+	changed := mapOf("a", "", "1", map[string]any{"data": map[string]any{"size": "2"}, "status": map[string]any{"phase": "Ready"}}).Content
+	change("a", trial.UserActor, nil, written)
+	change("a", trial.UserActor, written, changed)
+	if again := h.created("configmaps default/a"); cmp.Diff(map[string]any{"size": "2"}, again["data"]) != "" || again["status"] != nil {
+		t.Errorf("created again is %v", again)
+	}
+	held := mapOf("held", "", "2", nil).Content
+	held["metadata"].(map[string]any)["finalizers"] = []any{"example.com/hold"} //nolint:errcheck // made above
+	change("held", trial.UserActor, nil, held)
+	h.changed(apiserver.Change{Type: "ADDED", Resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Name: "n", New: map[string]any{}, Actor: trial.UserActor})
+	if diff := cmp.Diff([]string{"configmaps default/a"}, h.ofUsers()); diff != "" {
+		t.Errorf("what may be created again: %s", diff)
+	}
+}
+
+// A user deletes one object, and no other one of its name.
+func TestTargetNames(t *testing.T) {
+	t.Parallel()
+	shops := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "shops"}
+	u := func(namespace, name string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Shop", "metadata": map[string]any{"name": name, "namespace": namespace},
+		}}
+	}
+	for _, called := range []string{"shop", "shops", "shops.example.com", "shop.example.com"} {
+		target := Target{Called: called, Namespace: "a", Name: "x"}
+		if !target.names(shops, u("a", "x")) || target.names(shops, u("b", "x")) || target.names(shops, u("a", "y")) {
+			t.Errorf("%q names another one", called)
+		}
+	}
+	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"}
+	if by := (Target{Kind: kind, Namespace: "a", Name: "x"}); !by.names(shops, u("a", "x")) || by.names(shops, u("b", "x")) {
+		t.Error("by its kind, it names another one")
+	}
+	if (Target{Called: "secret", Namespace: "a", Name: "x"}).names(shops, u("a", "x")) {
+		t.Error("it names one of another kind")
 	}
 }

@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/ctrlkit/ctrlkit/internal/trial"
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
@@ -249,5 +249,5 @@ func (b *boundary) lagging() bool {
 
 // watched reports whether the events of a kind are counted.
 func watched(r *apiserver.Request) bool {
-	return r.Verb == "watch" && !trial.IsHousekeeping(r.Resource.GroupResource())
+	return r.Verb == "watch" && !cluster.Ignored(r.Resource)
 }

@@ -23,12 +23,6 @@ const (
 	ServerActor = "server"
 )
 
-// IsHousekeeping reports whether objects of a resource are about processes, and say nothing of what
-// an operator does.
-func IsHousekeeping(resource schema.GroupResource) bool {
-	return resource.Group == "coordination.k8s.io" || resource.Resource == "events"
-}
-
 // IsOperator reports whether a change is one of the operator: whatever came from outside this
 // process.
 func IsOperator(actor string) bool {

@@ -195,11 +195,17 @@ func (c *Cluster) Accepts(collection string, content map[string]any) bool {
 func (c *Cluster) Withholdable() []string {
 	var list []string
 	for _, of := range c.prerequisites {
-		if strings.HasPrefix(of, "secrets ") || strings.HasPrefix(of, "configmaps ") {
+		if IsWithholdable(of) {
 			list = append(list, of)
 		}
 	}
 	return list
+}
+
+// IsWithholdable reports whether an object of a user is one without which objects may have to wait: a
+// Secret or ConfigMap.
+func IsWithholdable(of string) bool {
+	return strings.HasPrefix(of, "secrets ") || strings.HasPrefix(of, "configmaps ")
 }
 
 // An Object is one that is in the cluster now. Its content is a copy.

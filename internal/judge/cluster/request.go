@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,6 +47,9 @@ func IsRead(r *apiserver.Request) bool {
 func IsApply(r *apiserver.Request) bool {
 	return r.Verb == "patch" && strings.HasPrefix(r.ContentType, "application/apply-patch")
 }
+
+// UID matches the UID of an object.
+var UID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // IsOperator reports whether an actor is a process of the operator.
 func IsOperator(actor string) bool { return strings.HasPrefix(actor, "operator") }
