@@ -55,7 +55,7 @@ func operate(ctx context.Context, bug string) error {
 		return err
 	}
 	if strings.HasPrefix(bug, shops) {
-		r := &shopper{Client: mgr.GetClient(), bug: bug, told: map[string]bool{}}
+		r := &shopper{Client: mgr.GetClient(), bug: bug, reported: map[string]bool{}}
 		if err := ctrl.NewControllerManagedBy(mgr).For(newShop()).Owns(&corev1.ConfigMap{}).Complete(r); err != nil {
 			return err
 		}

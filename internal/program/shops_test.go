@@ -52,14 +52,14 @@ const (
 	stubborn = "shops: never changes a ConfigMap that is there"
 	ratchet  = "shops: a size never falls"
 	silent   = "shops: says nothing of a mistake"
-	told     = "shops: says each message once"
+	reported     = "shops: says each message once"
 )
 
 // shopper keeps a ConfigMap with the size of each Shop, and says in its status if it cannot.
 type shopper struct {
 	client.Client
 	bug  string
-	told map[string]bool // names of Shops
+	reported map[string]bool // names of Shops
 }
 
 func newShop() *unstructured.Unstructured {
@@ -84,10 +84,10 @@ func (r *shopper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 		return ctrl.Result{}, err
 	}
 	said, _, err := unstructured.NestedString(shop.Object, "status", "message")
-	if err != nil || said == message || r.bug == silent || r.bug == told && r.told[req.Name] {
+	if err != nil || said == message || r.bug == silent || r.bug == reported && r.reported[req.Name] {
 		return ctrl.Result{}, err
 	}
-	r.told[req.Name] = true
+	r.reported[req.Name] = true
 	if err := unstructured.SetNestedField(shop.Object, message, "status", "message"); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -185,7 +185,7 @@ func TestWipedStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for bug, want := range map[string]int{told: 1, shops: 0} {
+	for bug, want := range map[string]int{reported: 1, shops: 0} {
 		t.Run(bug, func(t *testing.T) {
 			t.Parallel()
 			o := shopOptions(t, bug)
