@@ -52,13 +52,13 @@ const (
 	stubborn = "shops: never changes a ConfigMap that is there"
 	ratchet  = "shops: a size never falls"
 	silent   = "shops: says nothing of a mistake"
-	reported     = "shops: says each message once"
+	reported = "shops: says each message once"
 )
 
 // shopper keeps a ConfigMap with the size of each Shop, and says in its status if it cannot.
 type shopper struct {
 	client.Client
-	bug  string
+	bug      string
 	reported map[string]bool // names of Shops
 }
 
