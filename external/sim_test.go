@@ -247,11 +247,15 @@ func patch(w *sim.World, d *Depot, text string) {
 	}
 }
 
-// settle waits until the operator is idle. Where it needs a person, there is one.
+// settle waits until the operator is idle. Where it needs a person, there is one, who sees to it that a
+// Depot is there again which was deleted to be created later, while there is time to look after it.
 func (c identityClass) settle(w *sim.World) {
 	if c.system.Identity == sim.IdentityNone && c.life != unattended {
-		for range 15 {
+		for minute := range 15 {
 			w.Sleep(time.Minute)
+			if minute == 5 {
+				sim.Get(w, depot("a"))
+			}
 			obey(w)
 		}
 	}
