@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/judge/external"
@@ -66,6 +67,9 @@ func Take(source Source) Snapshot {
 		}
 		fields := map[string]string{}
 		normalize(&obj)
+		if !scheme.Scheme.IsGroupRegistered(obj.Resource.Group) {
+			withoutZeros(obj.Content)
+		}
 		flatten("", obj.Content, fields, names)
 		s.add(source.Names.Replace(cluster.ObjectName(obj.Resource, obj.Namespace, obj.Name)), fields)
 	}
