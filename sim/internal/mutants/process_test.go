@@ -152,8 +152,8 @@ func manifests(t *testing.T, objects []client.Object) []run.Manifest {
 // shown is the mutant that make test simulates as a process: no fault is needed for it.
 const shown = readyBeforeWork
 
-// unseen are mutants that a minute does not show as processes: some need more plans, some a fault or an
-// oracle of virtual time.
+// unseen are mutants that a minute does not show as processes: some need more plans, some a fault
+// or an oracle of virtual time.
 var unseen = []Bug{
 	forbiddenIsTerminal, hidesChildUpdates, keepsOldField, noBackoff, swallowsConflict, wipesAnnotations, // more plans
 	staleCreate, deletesByName, scalesByStale, searchesFirst, // a stale cache for longer
@@ -172,6 +172,10 @@ func TestMutantsAsProcesses(t *testing.T) {
 				rings.Explore(t, "takes a minute for each mutant")
 			}
 			o := optionsOf(t, string(m.Bug), m.Workload(m.Bug))
+			if !slices.Contains(unseen, m.Bug) {
+				o.Budget *= 3 // a machine that is busy takes longer
+			}
+			start := time.Now()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			o.Found = func(string, oracle.Violation) { cancel() } // one is enough
@@ -183,7 +187,8 @@ func TestMutantsAsProcesses(t *testing.T) {
 				t.Fatal(err)
 			case len(s.Findings) > 0:
 				f := s.Findings[0]
-				t.Logf("%s: %s: %s, with %s (%d of %d plans)", m.Class, f.Oracle, f.Example.What, f.Example.Plan.Text, s.Plans.Run, s.Plans.Total)
+				took := time.Since(start).Round(time.Second)
+				t.Logf("%s: %s: %s, with %s (%d of %d plans, %s)", m.Class, f.Oracle, f.Example.What, f.Example.Plan.Text, s.Plans.Run, s.Plans.Total, took)
 			case slices.Contains(unseen, m.Bug):
 				t.Logf("%s: nothing in %d of %d plans, as expected", m.Class, s.Plans.Run, s.Plans.Total)
 			default:
