@@ -36,8 +36,8 @@ func Serve(mgr manager.Manager, ring *journal.Ring, with ...Option) error {
 // An Option changes what [Serve] serves.
 type Option func(*served)
 
-// WithShard says with each answer which shard this process is, so that "ctrlkit explain" can name the
-// one that has the object. A nil shard changes nothing.
+// WithShard says with each answer which shard this process is, so that "ctrlkit explain" can name
+// the one that has the object. A nil shard changes nothing.
 func WithShard(shard *sharding.Shard) Option { return func(s *served) { s.shard = shard } }
 
 // Handler returns a handler that serves what ring holds, for "ctrlkit explain":

@@ -247,8 +247,9 @@ func patch(w *sim.World, d *Depot, text string) {
 	}
 }
 
-// settle waits until the operator is idle. Where it needs a person, there is one, who sees to it that a
-// Depot is there again which was deleted to be created later, while there is time to look after it.
+// settle waits until the operator is idle. Where it needs a person, there is one, who sees to it
+// that a Depot is there again which was deleted to be created later, while there is time to look
+// after it.
 func (c identityClass) settle(w *sim.World) {
 	if c.system.Identity == sim.IdentityNone && c.life != unattended {
 		for minute := range 15 {

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Asked is the replica of an operator that has answered, where replicas share the objects: a shard of
-// a ring.
+// Asked is the replica of an operator that has answered, where replicas share the objects: a shard
+// of a ring.
 type Asked struct {
 	Shard string `json:"shard"`
 	Ring  string `json:"ring"`
@@ -32,7 +32,8 @@ func AskedBy(header http.Header) *Asked {
 	return a
 }
 
-// lines say who was asked, and, if that is not the shard to which the object is assigned, whom to ask.
+// lines say who was asked, and, if that is not the shard to which the object is assigned, whom to
+// ask.
 func (a *Asked) lines(labels map[string]string) []string {
 	who := fmt.Sprintf("Asked was shard %q of ring %q", a.Shard, a.Ring)
 	of, assigned := labels[a.assigned]

@@ -184,7 +184,7 @@ const (
 const (
 	// ShardHeader and RingHeader are the names of both.
 	ShardHeader, RingHeader = "Ctrlkit-Shard", "Ctrlkit-Ring"
-	// AssignedHeader is the label of an object with the name of its shard, and DrainHeader the one of
-	// an object that its shard has to hand over.
+	// AssignedHeader is the label of an object with the name of its shard, and DrainHeader the one
+	// of an object that its shard has to hand over.
 	AssignedHeader, DrainHeader = "Ctrlkit-Assigned-Label", "Ctrlkit-Drain-Label"
 )

@@ -7,16 +7,16 @@ import "time"
 
 // A Pace says how long things take.
 type Pace struct {
-	// Proof is how long what the operator does after a resync or a restart counts as caused by it. What
-	// comes later is caused by a timer, such as the schedule of a CronJob.
+	// Proof is how long what the operator does after a resync or a restart counts as caused by it.
+	// What comes later is caused by a timer, such as the schedule of a CronJob.
 	Proof time.Duration
 
-	// Clock is how long after the last change of others the operator does something by the clock, and
-	// Poll how long after the last change of all it writes by the clock.
+	// Clock is how long after the last change of others the operator does something by the clock,
+	// and Poll how long after the last change of all it writes by the clock.
 	Clock, Poll time.Duration
 
-	// Claim is how long the operator may not work any more after it has claimed success. It is short so
-	// that the next period of periodic work does not count.
+	// Claim is how long the operator may not work any more after it has claimed success. It is
+	// short so that the next period of periodic work does not count.
 	Claim time.Duration
 
 	// Lag is how long a change of another object may be unknown to a reconcile that is running, and

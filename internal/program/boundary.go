@@ -155,8 +155,8 @@ func (b *boundary) arrive(point fault.Point, r *apiserver.Request) (number int, 
 	return place.At, nil, true
 }
 
-// meets reports whether a request is one at which a fault of another client can strike. In real time, the
-// requests of two runs need not have the same order.
+// meets reports whether a request is one at which a fault of another client can strike. In real
+// time, the requests of two runs need not have the same order.
 func meets(p *fault.Place, f fault.Fault) bool {
 	switch f.Kind {
 	case fault.DeleteBeforeWrite, fault.TouchBeforeWrite, fault.OccupyName, fault.OccupyNameByController, fault.LeaveOrphan, fault.Recreate,
@@ -181,8 +181,8 @@ func (b *boundary) struck(kind fault.Kind, at int) bool {
 	return false
 }
 
-// deletes notes that a user is about to delete something, and returns the fault that strikes then; nil if
-// none does.
+// deletes notes that a user is about to delete something, and returns the fault that strikes then;
+// nil if none does.
 func (b *boundary) deletes() *fault.Fault {
 	b.mu.Lock()
 	defer b.mu.Unlock()

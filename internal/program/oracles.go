@@ -16,8 +16,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
-// oracles are those of virtual time that see what a process asks for and changes. What they see comes
-// in any goroutine, and they look at one thing at a time.
+// oracles are those of virtual time that see what a process asks for and changes. What they see
+// comes in any goroutine, and they look at one thing at a time.
 type oracles struct {
 	writing sync.Mutex // held during a write of the operator, so that what it changes is known
 	mu      sync.Mutex // guards judge
@@ -25,7 +25,8 @@ type oracles struct {
 	spent   func() // called when the operator has made more requests than it may; returns at once
 }
 
-// lagTime is how long a change of one object may be unknown to a reconcile of another one that runs.
+// lagTime is how long a change of one object may be unknown to a reconcile of another one that
+// runs.
 const lagTime = time.Second
 
 // mostRequests is how many requests a run may need that is the first one.

@@ -23,7 +23,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/memory"
 )
 
-// others is who else changes the cluster of a run: users who take back what they did, and other clients.
+// others is who else changes the cluster of a run: users who take back what they did, and other
+// clients.
 type others struct {
 	cluster *memory.Cluster
 	history *history
@@ -93,8 +94,8 @@ func (o *others) occupyByController(request *apiserver.Request) {
 	o.occupy(request, occupant.Object)
 }
 
-// occupy creates an object with the name that a request is about to take. It is deleted when the operator
-// is idle.
+// occupy creates an object with the name that a request is about to take. It is deleted when the
+// operator is idle.
 func (o *others) occupy(request *apiserver.Request, occupant map[string]any) (*unstructured.Unstructured, bool) {
 	if occupant == nil {
 		return nil, false // the request can't be read
@@ -115,7 +116,8 @@ func (o *others) create(collection string, content map[string]any) (*unstructure
 	return made, true
 }
 
-// leaveOrphan leaves the object that a request creates, as a deletion of its former owner has left it.
+// leaveOrphan leaves the object that a request creates, as a deletion of its former owner has left
+// it.
 func (o *others) leaveOrphan(request *apiserver.Request) {
 	wanted, ok := cluster.CreatedBy(request)
 	if !ok {
@@ -144,7 +146,8 @@ func (o *others) ask(method, path, contentType string, body any) {
 	}
 }
 
-// written returns an object as its user has written it, and its path; nil if it is not there any more.
+// written returns an object as its user has written it, and its path; nil if it is not there any
+// more.
 func (o *others) written(what string) (u *unstructured.Unstructured, path string) {
 	content := o.history.created(what)
 	if content == nil {
@@ -186,8 +189,8 @@ type absence struct {
 	fault  fault.Fault
 }
 
-// takeAway lets a user delete an object, and returns it as the user creates it again; nil if it is not
-// there.
+// takeAway lets a user delete an object, and returns it as the user creates it again; nil if it is
+// not there.
 func (o *others) takeAway(what string) *unstructured.Unstructured {
 	u, path := o.written(what)
 	if u == nil {
@@ -212,8 +215,8 @@ func (o *others) keepAway(t Target) {
 	o.returning = slices.DeleteFunc(o.returning, is)
 }
 
-// makeWay deletes an object that has a name which the operator needs, as a person does who reads why it
-// can't continue. What an earlier owner has left is the operator's once it has used it.
+// makeWay deletes an object that has a name which the operator needs, as a person does who reads
+// why it can't continue. What an earlier owner has left is the operator's once it has used it.
 func (o *others) makeWay(u *unstructured.Unstructured) {
 	if o.history.usesOrphan(u.GetUID()) {
 		return

@@ -88,8 +88,8 @@ func TestEachKindOfFaultComesEarly(t *testing.T) {
 	}
 }
 
-// The requests of two runs need not have the same order: a fault of another client strikes only at a
-// request that it fits, and is missed otherwise.
+// The requests of two runs need not have the same order: a fault of another client strikes only at
+// a request that it fits, and is missed otherwise.
 func TestFaultOfAnotherRequest(t *testing.T) {
 	for text, want := range map[string]bool{
 		"delete the object before write 1": false, "occupy the name before write 1": true, "crash before write 1": true,

@@ -147,7 +147,8 @@ func (r *runner) ready(ctx context.Context) {
 	}
 }
 
-// gaveUp reports whether the process was started as often as it may be, or has made as many requests.
+// gaveUp reports whether the process was started as often as it may be, or has made as many
+// requests.
 func (r *runner) gaveUp() bool {
 	select {
 	case <-r.spent:
@@ -248,8 +249,8 @@ func (r *runner) now() state {
 	return s
 }
 
-// compare records what is not as it should be at a checkpoint. That a run differs is said once: what follows
-// differs, too.
+// compare records what is not as it should be at a checkpoint. That a run differs is said once:
+// what follows differs, too.
 func (r *runner) compare(i int, s Step, idle bool, differences []oracle.Difference, reference *reference) {
 	if !idle {
 		r.violate(oracle.BecomesIdle, i, fmt.Sprintf("after %q, the operator still changes something new after %s", s, r.Settle))

@@ -229,8 +229,8 @@ func (r *runner) find(t Target) (resource schema.GroupVersionResource, namespace
 	return resource, "", apierrors.NewNotFound(schema.GroupResource{Resource: t.Called}, t.Name)
 }
 
-// names reports whether an object is the target. One outside of namespaces is it whatever namespace the
-// target has.
+// names reports whether an object is the target. One outside of namespaces is it whatever namespace
+// the target has.
 func (t Target) names(resource schema.GroupVersionResource, u *unstructured.Unstructured) bool {
 	if u.GetName() != t.Name || u.GetNamespace() != "" && u.GetNamespace() != t.Namespace {
 		return false

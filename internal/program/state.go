@@ -104,8 +104,8 @@ func (h *history) changed(c apiserver.Change) {
 	}
 }
 
-// mayBeRecreated reports whether a user who deletes an object can create it again as it was: what is in a
-// Namespace is gone with it, and what holds a finalizer of another client does not go.
+// mayBeRecreated reports whether a user who deletes an object can create it again as it was: what
+// is in a Namespace is gone with it, and what holds a finalizer of another client does not go.
 func mayBeRecreated(c apiserver.Change) bool {
 	return c.Resource.Resource != "namespaces" && len((&unstructured.Unstructured{Object: c.New}).GetFinalizers()) == 0
 }
@@ -251,8 +251,8 @@ func (h *history) of(objects []apiserver.Object) state {
 	return s
 }
 
-// withoutVersions replaces what an operator has copied of the resource versions of objects, as into an
-// annotation that says from which one a copy was made.
+// withoutVersions replaces what an operator has copied of the resource versions of objects, as into
+// an annotation that says from which one a copy was made.
 func (h *history) withoutVersions(name string, value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -292,8 +292,8 @@ func unallocated(content map[string]any) {
 	}
 }
 
-// withoutRevisions removes what the controllers of a workload have counted: one that was created again
-// counts anew.
+// withoutRevisions removes what the controllers of a workload have counted: one that was created
+// again counts anew.
 func withoutRevisions(content map[string]any) {
 	for _, counter := range [][]string{
 		{"metadata", "annotations", "deployment.kubernetes.io/revision"}, {"metadata", "annotations", "deprecated.daemonset.template.generation"},

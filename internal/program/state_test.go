@@ -146,8 +146,8 @@ func TestAllocatedByTheServer(t *testing.T) {
 	}
 }
 
-// What an operator has copied of resource versions is no difference, and the version of a program is
-// one, although a resource version may be the same number.
+// What an operator has copied of resource versions is no difference, and the version of a program
+// is one, although a resource version may be the same number.
 func TestCopiedVersions(t *testing.T) {
 	t.Parallel()
 	with := func(version string, field string) state {

@@ -86,8 +86,8 @@ func (c *Cluster) noteWritten(change apiserver.Change) {
 	}
 }
 
-// Rewritten returns an object as its users have written it, after one of them has changed it: they would
-// write its fields, labels and annotations again, and not what others have added to these.
+// Rewritten returns an object as its users have written it, after one of them has changed it: they
+// would write its fields, labels and annotations again, and not what others have added to these.
 func Rewritten(written map[string]any, change apiserver.Change) map[string]any {
 	written = maps.Clone(written)
 	for field, value := range change.New {
@@ -202,8 +202,8 @@ func (c *Cluster) Withholdable() []string {
 	return list
 }
 
-// IsWithholdable reports whether an object of a user is one without which objects may have to wait: a
-// Secret or ConfigMap.
+// IsWithholdable reports whether an object of a user is one without which objects may have to wait:
+// a Secret or ConfigMap.
 func IsWithholdable(of string) bool {
 	return strings.HasPrefix(of, "secrets ") || strings.HasPrefix(of, "configmaps ")
 }

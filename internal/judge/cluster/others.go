@@ -33,8 +33,8 @@ func ForeignController(of *unstructured.Unstructured) (collection string, conten
 // formerUID takes the place of the UIDs of owners in an orphan: its owner was another one.
 const formerUID = "0f0f0f0f-0000-4000-8000-000000000000"
 
-// LeftBehind returns an object as it is after its owners were deleted with --cascade=orphan: without
-// them and their UIDs.
+// LeftBehind returns an object as it is after its owners were deleted with --cascade=orphan:
+// without them and their UIDs.
 func LeftBehind(wanted *unstructured.Unstructured) map[string]any {
 	left := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(wanted.Object)}
 	for _, reference := range wanted.GetOwnerReferences() {

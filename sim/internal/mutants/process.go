@@ -24,8 +24,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim"
 )
 
-// asManager returns an operator that consists of one manager: in virtual time, or, without a simulated
-// process, of this process, on the cluster of KUBECONFIG.
+// asManager returns an operator that consists of one manager: in virtual time, or, without a
+// simulated process, of this process, on the cluster of KUBECONFIG.
 func asManager(setup func(mgr ctrl.Manager, p *sim.Process) error) func(context.Context, *sim.Process) error {
 	return func(ctx context.Context, p *sim.Process) error {
 		mgr, err := newManager(p)
@@ -70,8 +70,8 @@ func bucketsOf(mgr ctrl.Manager, p *sim.Process) inventory {
 	return configMaps{mgr.GetClient(), mgr.GetAPIReader()}
 }
 
-// configMaps are the system of a process: a bucket is a ConfigMap that no object owns, so that calls
-// are writes of the process.
+// configMaps are the system of a process: a bucket is a ConfigMap that no object owns, so that
+// calls are writes of the process.
 type configMaps struct {
 	client.Writer
 	live client.Reader
