@@ -232,6 +232,9 @@ func (e *external[T]) CreateOrUpdate(ctx context.Context, req *step.Request[T]) 
 	result, err := s.reconcile(ctx)
 	if _, failed := ctrlkit.IgnoreExit(result, err); failed == nil && s.seen.State == UpToDate {
 		e.settle(req)
+		if s.made {
+			e.memory.change(req.Object.GetUID(), func(a *attempt) { a.fresh = &observed{s.seen, s.id, s.at} })
+		}
 	}
 	return result, err
 }

@@ -31,9 +31,17 @@ type attempt struct {
 	seen   bool              // the resource was observed
 	later  bool              // the system has asked to call Create later
 	once   map[string][]byte // what Create has returned: the cache may show the Secret without it
+	fresh  *observed         // what was seen after a change, for the reconcile that its writes trigger
 	open   bool              // a call may have created the resource, and has not returned its id
 	last   time.Time         // when Create has returned, or the record of another process was first seen
 	refusal
+}
+
+// observed is what was seen of a resource.
+type observed struct {
+	Observation
+	id string
+	at time.Time
 }
 
 // A refusal is what the system has answered to Create, several times in a row.
@@ -65,6 +73,18 @@ func (m *memory) get(uid types.UID) attempt {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.all[uid]
+}
+
+// takeFresh returns what was seen of a resource after its last change, once.
+func (m *memory) takeFresh(uid types.UID) *observed {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a, ok := m.all[uid]
+	fresh := a.fresh
+	if a.fresh = nil; ok {
+		m.all[uid] = a
+	}
+	return fresh
 }
 
 // see notes what the annotations of an object say. A record that is older than what is known is that

@@ -37,6 +37,7 @@ type session[T client.Object] struct {
 	at     time.Time // when seen was asked for; zero before that
 
 	changed *journal.Changed // what was called and not yet observed
+	made    bool             // the resource was created or updated
 }
 
 // close releases the client, if it can be closed.
@@ -57,6 +58,7 @@ func (s *session[T]) call(ctx context.Context, what string, call func(ctx contex
 	})
 	if made && (what == "release" || changes[what] != "") {
 		noteChange(ctx, s, nil)
+		s.made = true
 		s.changed = &journal.Changed{Step: journal.StepFromContext(ctx), Verb: what, ID: s.id, Drift: s.seen.Drift, Before: s.seen.shown(), Err: err}
 	}
 	if err == nil {
@@ -105,6 +107,10 @@ func (s *session[T]) find(ctx context.Context) (err error) {
 	s.missRecord()
 	if s.id == "" {
 		s.seen = Observation{State: Absent}
+		return nil
+	}
+	if seen := s.memory.takeFresh(obj.GetUID()); seen != nil && seen.id == s.id && s.req.OnlySaved() && time.Since(seen.at) < s.poll(obj)/10 {
+		s.seen, s.at = seen.Observation, seen.at // the writes of the reconcile that saw it have triggered this one
 		return nil
 	}
 	return s.observe(ctx)

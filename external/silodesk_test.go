@@ -59,13 +59,15 @@ type siloDesk struct {
 	connector external.Connector[*Silo]
 	options   external.Options[*Silo]
 	observers []journal.Observer // besides the ring
-	other     step.Step[*Silo]   // a further step that cleans up; nil without one
-	engine    *step.Engine[*Silo]
-	recorder  *events.FakeRecorder
-	ring      *journal.Ring
-	logger    logr.Logger
-	reads     error // of the cache; nil if it works
-	writes    error // of metadata; nil if they work
+
+	skipUnchanged bool             // as step.Options.SkipUnchanged
+	other         step.Step[*Silo] // a further step that cleans up; nil without one
+	engine        *step.Engine[*Silo]
+	recorder      *events.FakeRecorder
+	ring          *journal.Ring
+	logger        logr.Logger
+	reads         error // of the cache; nil if it works
+	writes        error // of metadata; nil if they work
 }
 
 // A cached client is that of a desk whose cache may fail.
@@ -140,6 +142,7 @@ func (d *siloDesk) restart() {
 	}
 	e, err := step.New(step.Options[*Silo]{
 		Name: "silos", Client: cached{d.client, d}, APIReader: d.client, Recorder: d.recorder, Observers: append([]journal.Observer{d.ring}, d.observers...),
+		SkipUnchanged: d.skipUnchanged,
 	}, steps...)
 	d.must(err)
 	d.engine = e

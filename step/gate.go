@@ -63,7 +63,7 @@ func awaitCleanup[T client.Object](ctx context.Context, r *run[T]) (reconcile.Re
 // reported a change of it or of an input since. It reads nothing. See [track.Feed].
 func skipUnreported[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
 	e, u := r.engine, &r.memory.unchanged
-	if !e.sees || !u.inTime(r.now) {
+	if !e.sees || !u.idle() || !u.inTime(r.now) {
 		return reconcile.Result{}, false, nil
 	}
 	var kind T
@@ -145,8 +145,11 @@ func awaitSlowed[T client.Object](ctx context.Context, r *run[T]) (reconcile.Res
 func skipUnchanged[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
 	m := r.memory
 	if m.unchanged.holds(ctx, r.read, r.engine.options.Client, r.now) {
-		m.unchanged.stamp = r.stamp
-		return r.endEarly(ctx, journal.ResultConverged, m.unchanged.after(r.now)), true, nil
+		if m.unchanged.idle() {
+			m.unchanged.stamp = r.stamp
+			return r.endEarly(ctx, journal.ResultConverged, m.unchanged.after(r.now)), true, nil
+		}
+		r.onlySaved = true
 	}
 	m.unchanged = converged{}
 	return reconcile.Result{}, false, nil

@@ -151,8 +151,15 @@ type converged struct {
 	stamp track.Stamp
 }
 
-// longestUnchanged is how long inputs are believed.
-const longestUnchanged = time.Hour
+const (
+	// longestUnchanged is how long inputs are believed.
+	longestUnchanged = time.Hour
+	// longestSaved is the same if the reconcile has saved its object.
+	longestSaved = time.Minute
+)
+
+// idle reports whether the next reconcile would see nothing new, as long as nothing changes.
+func (c *converged) idle() bool { return c.inputs != nil && !c.inputs.Saved }
 
 // inTime reports whether what is known is still believed, and no requested time has come.
 func (c *converged) inTime(now time.Time) bool {

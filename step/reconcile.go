@@ -6,6 +6,7 @@ package step
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -167,14 +168,20 @@ func (r *run[T]) noteSkipped(ctx context.Context) {
 	}
 }
 
-// noteUnchanged notes what an object has read that is done, if that is all it depends on.
+// noteUnchanged notes what an object has read that is done, if that is all it depends on. If the
+// object was saved, the next reconcile is told by [Request.OnlySaved].
 func (r *run[T]) noteUnchanged(out outcome) {
 	inputs := r.record.Inputs()
-	if inputs == nil || r.saver.stale || r.saver.writer.saved.any() || len(r.record.Writes()) > 0 || r.memory.hot.Text() != "" {
+	others := func(w track.Write) bool { return w.Object != r.self() }
+	if inputs == nil || r.saver.stale || slices.ContainsFunc(r.record.Writes(), others) || r.memory.hot.Text() != "" || r.saver.writer.rebased {
 		return
 	}
+	version, believed := r.read.GetResourceVersion(), longestUnchanged
+	if inputs.Saved = r.saver.writer.saved.any(); inputs.Saved {
+		version, believed = r.memory.written.version, longestSaved
+	}
 	r.memory.unchanged = converged{
-		version: r.read.GetResourceVersion(), generation: r.read.GetGeneration(), inputs: inputs.Clip(), until: track.MomentOf(r.now.Add(longestUnchanged)), stamp: r.stamp,
+		version: version, generation: r.read.GetGeneration(), inputs: inputs.Clip(), until: track.MomentOf(r.now.Add(believed)), stamp: r.stamp,
 	}
 	if out.after > 0 {
 		r.memory.unchanged.requeue = track.MomentOf(r.now.Add(out.after))

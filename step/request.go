@@ -74,6 +74,7 @@ type Request[T client.Object] struct {
 	finalizer  string
 	retired    []string                    // finalizers of older versions of the operator
 	claimsOnly bool                        // the finalizer is there for one Claimer
+	onlySaved  bool                        // nothing has changed but what the last reconcile has saved
 	managed    []metav1.ManagedFieldsEntry // newer than those of the snapshot; nil if there are none
 	// protect puts the finalizer on the object before a Do; nil if there is none.
 	protect func(ctx context.Context) error
@@ -194,6 +195,15 @@ func (r *Request[T]) DependOn(changes func() uint64) {
 		r.record.DependOn(changes)
 	}
 }
+
+// OnlySaved reports whether nothing has changed since the last reconcile of the object but what that
+// one has saved of it: the event of its own write has triggered this one. What a step asked outside
+// the cluster a moment ago need not be asked again.
+//
+// It needs Options.SkipUnchanged and what that requires, and shows no more than that option does:
+// what was read through Client is unchanged. It is false if the last reconcile has failed, waited or
+// written other objects, is a minute ago, or was in another process.
+func (r *Request[T]) OnlySaved() bool { return r.onlySaved }
 
 // FieldOwner returns the field owner of what the engine writes, for what a step applies itself.
 func (r *Request[T]) FieldOwner() string { return cmp.Or(r.owner, defaultOwner) }

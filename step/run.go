@@ -39,6 +39,8 @@ type run[T client.Object] struct {
 	stamp track.Stamp
 	// beganWith is the resource version after our last write before this reconcile.
 	beganWith string
+	// onlySaved is what [Request.OnlySaved] returns.
+	onlySaved bool
 
 	*work[T] // nil until the reconcile has passed the gates
 }
@@ -101,6 +103,7 @@ func (r *run[T]) prepareRequest(ctx context.Context) {
 		req.APIReader = &w.live
 	}
 	req.snapshot, req.record, req.journal, req.table, req.Recorder = r.read, &w.record, r.journal, &e.options.Failures, e.options.Recorder
+	req.onlySaved = r.onlySaved
 	req.limit = cmp.Or(e.options.StepTimeout, defaultStepTimeout)
 	req.complete(e.plan, e.options.Name, &e.finalizers)
 	if set, err := condition.NewSet(req.Object, condition.Options{Declared: e.plan.declared, Retired: e.options.Retired, Partial: e.options.Partial, Now: r.now}); err == nil {

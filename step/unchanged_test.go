@@ -5,8 +5,12 @@ package step_test
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,6 +51,73 @@ func TestSkipUnchangedDependsOnMore(t *testing.T) {
 			same(t, "runs", before+1, *runs)
 		}
 	})
+}
+
+// Only what the last reconcile has saved of the object has changed, or something else, too.
+func TestOnlySaved(t *testing.T) {
+	settings := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}}
+	for name, tt := range map[string]struct {
+		do      func(ctx context.Context, w *world, req *request) error // in the first reconcile, after it has read the settings
+		between func(w *world)
+		want    bool
+	}{
+		"nothing else": {want: true},
+		"a moment":     {between: func(*world) { time.Sleep(30 * time.Second) }, want: true},
+		"saved twice": {do: func(ctx context.Context, _ *world, req *request) error {
+			return req.Annotate(ctx, "example.com/a", "1")
+		}, want: true},
+
+		"a minute":         {between: func(*world) { time.Sleep(time.Minute) }},
+		"a user's label":   {between: func(w *world) { w.edit(func(obj *Thing) { obj.Labels = map[string]string{"a": "b"} }) }},
+		"the spec":         {between: func(w *world) { w.edit(func(obj *Thing) { obj.Spec.Size++ }) }},
+		"the status":       {between: func(w *world) { w.editStatus(func(obj *Thing) { obj.Status.Size++ }) }},
+		"an input":         {between: func(w *world) { must(w.tb, w.server.Update(t.Context(), changed(w, settings))) }},
+		"an input is gone": {between: func(w *world) { w.remove(settings.DeepCopy()) }},
+		"another client while it ran": {do: func(_ context.Context, w *world, _ *request) error {
+			w.edit(func(obj *Thing) { obj.Labels = map[string]string{"a": "b"} })
+			return nil
+		}},
+		"a child was written": {do: func(ctx context.Context, _ *world, req *request) error {
+			return req.Client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "child"}})
+		}},
+		"it waited": {do: func(context.Context, *world, *request) error {
+			_, err := ctrlkit.PollFor("something", time.Second)
+			return err
+		}},
+		"it failed": {do: func(context.Context, *world, *request) error { return errors.New("failed") }},
+	} {
+		runInBubble(t, name, func(t *testing.T) {
+			var w *world
+			var got []bool
+			w, _ = skipping(t, func(ctx context.Context, req *request) (ctrl.Result, error) {
+				got = append(got, req.OnlySaved())
+				if err := req.Client.Get(ctx, client.ObjectKeyFromObject(settings), &corev1.Secret{}); client.IgnoreNotFound(err) != nil {
+					return ctrlkit.RequeueIfError(err)
+				}
+				if len(got) > 1 || tt.do == nil {
+					return ctrlkit.NoRequeue()
+				}
+				return ctrlkit.RequeueIfError(tt.do(ctx, w, req))
+			}, settings.DeepCopy())
+			_, _ = w.reconcile() // one of them fails
+			if tt.between != nil {
+				tt.between(w)
+			}
+			if _, err := w.reconcile(); err != nil {
+				t.Fatal(err)
+			}
+			same(t, "only saved", []bool{false, tt.want}, got)
+		})
+	}
+}
+
+// changed returns an object of the server with another label.
+func changed(w *world, obj *corev1.Secret) *corev1.Secret {
+	w.tb.Helper()
+	now := &corev1.Secret{}
+	must(w.tb, w.server.Get(context.Background(), client.ObjectKeyFromObject(obj), now))
+	now.Labels = map[string]string{"a": "b"}
+	return now
 }
 
 // An annotation is saved at once, and only if it differs.

@@ -242,6 +242,7 @@ func (h *history) of(objects []apiserver.Object) state {
 		case o.Resource.Group == "apps":
 			withoutRevisions(content)
 		}
+		cluster.OmitZeros(o.Resource.Group, content)
 		h.withoutVersions("", content)
 		s[called], _ = renamed(untouched(content), replacer).(map[string]any)
 		if !h.written[thing(o.Resource.GroupResource().String(), o.Namespace, o.Name)] {

@@ -172,6 +172,28 @@ func TestCopiedVersions(t *testing.T) {
 	}
 }
 
+// A custom resource says the same without its zeros, which an operator whose fields are omitempty
+// loses.
+func TestZerosOfCustomResources(t *testing.T) {
+	t.Parallel()
+	of := func(group string, spec map[string]any) state {
+		return stateOf(apiserver.Object{
+			Resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: "shops"}, Namespace: "default", Name: "a",
+			Content: map[string]any{"metadata": map[string]any{"name": "a", "namespace": "default", "uid": "1"}, "spec": spec},
+		})
+	}
+	zeros := map[string]any{"size": int64(0), "paused": false, "note": "", "tags": []any{}, "image": "x"}
+	if found := of("example.com", zeros).differences(of("example.com", map[string]any{"image": "x"}), nil); len(found) > 0 {
+		t.Errorf("got %v, want none", found)
+	}
+	if found := of("apps", zeros).differences(of("apps", map[string]any{"image": "x"}), nil); len(found) == 0 {
+		t.Error("a kind of Kubernetes: got none, want differences")
+	}
+	if found := of("example.com", zeros).differences(of("example.com", map[string]any{"size": int64(1)}), nil); len(found) != 2 {
+		t.Errorf("got %v, want the size and the image", found)
+	}
+}
+
 // A workload that was created again counts its revisions anew, and its template is compared.
 func TestRevisionsAreCountedAnew(t *testing.T) {
 	t.Parallel()

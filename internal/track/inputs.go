@@ -23,6 +23,8 @@ type Inputs struct {
 	all []input
 	// unknown is true if something was read that can't be compared.
 	unknown bool
+	// Saved is true if the reconcile has saved its object, which the next one reads.
+	Saved bool
 }
 
 // An input is one object, one list, or a number that a step has. It is small: an operator keeps

@@ -106,30 +106,6 @@ func replaced(value any) any {
 	return allocatedText
 }
 
-// withoutZeros removes zeros and empty lists from the spec and the status of a custom resource. An
-// operator in Go whose fields are omitempty loses them when it updates the object, for a finalizer
-// for example, and reads the same from what is left. A map that is empty stays: it may be a choice.
-func withoutZeros(content map[string]any) {
-	for _, part := range []string{"spec", "status"} {
-		omitZeros(content[part])
-	}
-}
-
-func omitZeros(value any) {
-	switch v := value.(type) {
-	case []any:
-		for _, element := range v {
-			omitZeros(element)
-		}
-	case map[string]any:
-		maps.DeleteFunc(v, func(_ string, child any) bool {
-			omitZeros(child)
-			list, ok := child.([]any)
-			return ok && len(list) == 0 || !ok && (child == nil || child == int64(0) || child == float64(0) || child == false)
-		})
-	}
-}
-
 // versions replaces what an object records of resource versions, and makes its observed generations
 // say only whether they are the present one: how often an object was changed differs between runs.
 func versions(value any, generation int64) {

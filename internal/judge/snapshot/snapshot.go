@@ -16,15 +16,13 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
-
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/judge/external"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // A Snapshot is a world when it is idle: for each thing in it ("configmaps default/x", "external
@@ -67,9 +65,7 @@ func Take(source Source) Snapshot {
 		}
 		fields := map[string]string{}
 		normalize(&obj)
-		if !scheme.Scheme.IsGroupRegistered(obj.Resource.Group) {
-			withoutZeros(obj.Content)
-		}
+		cluster.OmitZeros(obj.Resource.Group, obj.Content)
 		flatten("", obj.Content, fields, names)
 		s.add(source.Names.Replace(cluster.ObjectName(obj.Resource, obj.Namespace, obj.Name)), fields)
 	}
