@@ -114,6 +114,7 @@ type replica struct {
 	stalls     [2]time.Duration // from when to when no request of it is answered, after the start
 	handlers   bool             // it has handlers instead of an engine
 	handsEarly bool             // it hands over when it sees the label
+	ringless   bool             // it does not know of the ring
 }
 
 // stalled is a transport on which nothing comes through for a time.
@@ -179,7 +180,11 @@ func (r replica) run(ctx context.Context, p *sim.Process, start time.Time) error
 	if r.handlers {
 		options.NewCache = handlers.NewCache
 	}
-	mgr, shard, err := sharding.NewManager(config, options, sharding.Options{Ring: "things", Name: r.name, Namespace: "operators"})
+	of := sharding.Options{Ring: "things", Name: r.name, Namespace: "operators"}
+	if r.ringless {
+		of.Ring = ""
+	}
+	mgr, shard, err := sharding.NewManager(config, options, of)
 	if err != nil {
 		return err
 	}
@@ -261,7 +266,7 @@ func thing(i int) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("thing-%d", i)}, Data: map[string]string{"n": "0"}}
 }
 
-const things = 6
+const things = 6 // of which each of the shards a, e and s has two, or three of two shards
 
 // life creates, changes and deletes things while shards come and go.
 func life(w *sim.World) {
@@ -287,6 +292,9 @@ func life(w *sim.World) {
 	w.Settle()
 	book.mu.Lock()
 	defer book.mu.Unlock()
+	if len(book.did) < 2 {
+		panic(fmt.Sprintf("the work is not shared: %v", book.did))
+	}
 	if len(book.wrong) > 0 {
 		panic(strings.Join(book.wrong, "; "))
 	}
@@ -304,7 +312,7 @@ func workload(replicas ...replica) sim.Workload {
 	return sim.Workload{
 		CRDs:     []string{"testdata/controllerring.yaml"},
 		Objects:  []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "operators"}}, ring()},
-		Players:  player.None().With(sharder()),
+		Players:  player.None().With(sharder(0, 0)),
 		Operator: operate(replicas...), Script: life,
 		Quiet: 6 * time.Minute, // objects of others, which no cache has, are read again every five
 		Normalize: func(obj *sim.Object) bool {
@@ -328,25 +336,53 @@ func TestShards(t *testing.T) {
 	rings.Test(t, "simulates")
 	sim.Run(t, workload(
 		replica{name: "a"},
-		replica{name: "b", stalls: [2]time.Duration{70 * time.Second, 190 * time.Second}},
-		replica{name: "c", begins: 50 * time.Second},
-	), append(common, sim.WithSample(12))...)
+		replica{name: "e", stalls: [2]time.Duration{70 * time.Second, 190 * time.Second}},
+		replica{name: "s", begins: 50 * time.Second},
+	), append(common, sim.WithSample(8))...)
 }
 
 // The same with handlers, which must not take an object that has moved for one that is gone.
 func TestShardsWithHandlers(t *testing.T) {
 	rings.Test(t, "simulates")
-	sim.Run(t, workload(replica{name: "a", handlers: true}, replica{name: "b", handlers: true, begins: 50 * time.Second}), append(common, sim.WithSample(4))...)
+	sim.Run(t, workload(replica{name: "a", handlers: true}, replica{name: "e", handlers: true, begins: 50 * time.Second}), append(common, sim.WithSample(4))...)
 }
 
-// A shard that hands over while it still reconciles is found.
-func TestHandingOverEarlyIsFound(t *testing.T) {
+// Two processes have one name, as after a node was lost that has not stopped. The second waits for the
+// Lease of the first, which is cut off, and later comes back.
+func TestShardsOfOneName(t *testing.T) {
 	rings.Test(t, "simulates")
-	report := sim.Explore(t, workload(replica{name: "a", handsEarly: true}, replica{name: "b", begins: 41 * time.Second}), append(common, sim.WithSample(1))...)
-	if report == nil {
-		return
-	}
-	if found := report.Violated(fault.Plan{}); !slices.Contains(found, oracle.ScriptRuns) {
-		t.Errorf("two shards have worked on one object, and found is only %v", found)
+	sim.Run(t, workload(
+		replica{name: "a", stalls: [2]time.Duration{70 * time.Second, 150 * time.Second}},
+		replica{name: "a", begins: 45 * time.Second},
+		replica{name: "e"},
+	), append(common, sim.WithSample(1))...)
+}
+
+// The sharder is dead while a shard begins, another one is cut off, and objects change. What it has
+// assigned stays until it is there again.
+func TestShardsWithoutSharder(t *testing.T) {
+	rings.Test(t, "simulates")
+	w := workload(replica{name: "a"}, replica{name: "e", stalls: [2]time.Duration{70 * time.Second, 190 * time.Second}}, replica{name: "s", begins: 50 * time.Second})
+	w.Players = player.None().With(sharder(45*time.Second, 170*time.Second))
+	sim.Run(t, w, append(common, sim.WithSample(1))...)
+}
+
+// Replicas that work on what another one has are found: one that hands over while it still
+// reconciles, and one that does not know of the ring.
+func TestWrongShardsAreFound(t *testing.T) {
+	for name, wrong := range map[string]replica{
+		"hands over early": {name: "a", handsEarly: true},
+		"ignores the ring": {name: "a", ringless: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rings.Test(t, "simulates")
+			report := sim.Explore(t, workload(wrong, replica{name: "e", begins: 41 * time.Second}), append(common, sim.WithSample(1))...)
+			if report == nil {
+				return
+			}
+			if found := report.Violated(fault.Plan{}); !slices.Contains(found, oracle.ScriptRuns) {
+				t.Errorf("two shards have worked on one object, and found is only %v", found)
+			}
+		})
 	}
 }

@@ -169,7 +169,7 @@ func (r *run[T]) noteSkipped(ctx context.Context) {
 }
 
 // noteUnchanged notes what an object has read that is done, if that is all it depends on. If the
-// object was saved, the next reconcile is told by [Request.OnlySaved].
+// object was saved, [Request.OnlySaved] of the next reconcile depends on it.
 func (r *run[T]) noteUnchanged(out outcome) {
 	inputs := r.record.Inputs()
 	others := func(w track.Write) bool { return w.Object != r.self() }
