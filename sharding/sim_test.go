@@ -274,7 +274,7 @@ func life(w *sim.World) {
 		w.Create(thing(i))
 	}
 	for n := 1; n <= 6; n++ {
-		w.SleepUntil(time.Duration(n) * 40 * time.Second)
+		w.Sleep(40 * time.Second)
 		for i := range things {
 			sim.Update(w, thing(i), func(cm *corev1.ConfigMap) { cm.Data["n"] = fmt.Sprint(n) })
 		}

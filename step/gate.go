@@ -144,12 +144,14 @@ func awaitSlowed[T client.Object](ctx context.Context, r *run[T]) (reconcile.Res
 // skipUnchanged ends a reconcile whose steps would see nothing new. See [Options.SkipUnchanged].
 func skipUnchanged[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
 	m := r.memory
-	if m.unchanged.holds(ctx, r.read, r.engine.options.Client, r.now) {
-		if m.unchanged.idle() {
+	if m.unchanged.isOf(r.read, r.now) {
+		switch {
+		case !m.unchanged.idle():
+			r.saved = m.unchanged.inputs
+		case m.unchanged.inputs.Unchanged(ctx, r.engine.options.Client):
 			m.unchanged.stamp = r.stamp
 			return r.endEarly(ctx, journal.ResultConverged, m.unchanged.after(r.now)), true, nil
 		}
-		r.onlySaved = true
 	}
 	m.unchanged = converged{}
 	return reconcile.Result{}, false, nil

@@ -4,7 +4,6 @@
 package step
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -166,9 +165,9 @@ func (c *converged) inTime(now time.Time) bool {
 	return c.inputs != nil && c.until.Until(now) > 0 && (c.requeue.IsZero() || c.requeue.Until(now) > 0)
 }
 
-// holds reports whether nothing has changed since.
-func (c *converged) holds(ctx context.Context, obj client.Object, reader client.Reader, now time.Time) bool {
-	return c.inTime(now) && c.version == obj.GetResourceVersion() && c.inputs.Unchanged(ctx, reader)
+// isOf reports whether the object has not changed since.
+func (c *converged) isOf(obj client.Object, now time.Time) bool {
+	return c.inTime(now) && c.version == obj.GetResourceVersion()
 }
 
 // after returns how long it is until the object is to be reconciled again; zero for never.

@@ -72,10 +72,12 @@ type Request[T client.Object] struct {
 	places   *places       // of steps that run at the same time; nil if none do
 
 	finalizer  string
-	retired    []string                    // finalizers of older versions of the operator
-	claimsOnly bool                        // the finalizer is there for one Claimer
-	onlySaved  bool                        // nothing has changed but what the last reconcile has saved
-	managed    []metav1.ManagedFieldsEntry // newer than those of the snapshot; nil if there are none
+	retired    []string // finalizers of older versions of the operator
+	claimsOnly bool     // the finalizer is there for one Claimer
+	// onlySaved reports whether nothing has changed but what the last reconcile has saved; nil if
+	// something has.
+	onlySaved func() bool
+	managed   []metav1.ManagedFieldsEntry // newer than those of the snapshot; nil if there are none
 	// protect puts the finalizer on the object before a Do; nil if there is none.
 	protect func(ctx context.Context) error
 	// saveClaim writes what a Claim has changed, and the finalizer; nil without an engine.
@@ -201,9 +203,9 @@ func (r *Request[T]) DependOn(changes func() uint64) {
 // the cluster a moment ago need not be asked again.
 //
 // It needs Options.SkipUnchanged and what that requires, and shows no more than that option does:
-// what was read through Client is unchanged. It is false if the last reconcile has failed, waited or
+// what was read through Client is unchanged, as its cache shows. It is false if the last reconcile has failed, waited or
 // written other objects, is a minute ago, or was in another process.
-func (r *Request[T]) OnlySaved() bool { return r.onlySaved }
+func (r *Request[T]) OnlySaved() bool { return r.onlySaved != nil && r.onlySaved() }
 
 // FieldOwner returns the field owner of what the engine writes, for what a step applies itself.
 func (r *Request[T]) FieldOwner() string { return cmp.Or(r.owner, defaultOwner) }

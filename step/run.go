@@ -39,8 +39,8 @@ type run[T client.Object] struct {
 	stamp track.Stamp
 	// beganWith is the resource version after our last write before this reconcile.
 	beganWith string
-	// onlySaved is what [Request.OnlySaved] returns.
-	onlySaved bool
+	// saved are the inputs of the last reconcile, if the object is as that one has saved it.
+	saved *track.Inputs
 
 	*work[T] // nil until the reconcile has passed the gates
 }
@@ -103,7 +103,9 @@ func (r *run[T]) prepareRequest(ctx context.Context) {
 		req.APIReader = &w.live
 	}
 	req.snapshot, req.record, req.journal, req.table, req.Recorder = r.read, &w.record, r.journal, &e.options.Failures, e.options.Recorder
-	req.onlySaved = r.onlySaved
+	if r.saved != nil {
+		req.onlySaved = func() bool { return r.saved.Unchanged(ctx, e.options.Client) }
+	}
 	req.limit = cmp.Or(e.options.StepTimeout, defaultStepTimeout)
 	req.complete(e.plan, e.options.Name, &e.finalizers)
 	if set, err := condition.NewSet(req.Object, condition.Options{Declared: e.plan.declared, Retired: e.options.Retired, Partial: e.options.Partial, Now: r.now}); err == nil {
