@@ -22,6 +22,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/ctrlkit/ctrlkit/internal/restmapper"
 )
 
 // Options are options of [NewManager].
@@ -151,7 +153,7 @@ func (o *Options) complete(namespace string) error {
 func mapperOf(config *rest.Config, options *ctrl.Options) (apimeta.RESTMapper, error) {
 	provider := options.MapperProvider
 	if provider == nil {
-		provider = newMapper
+		provider = restmapper.New
 	}
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {

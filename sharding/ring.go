@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -35,10 +34,6 @@ type ringSpec struct {
 			ControlledResources  []metav1.GroupResource `json:"controlledResources"`
 		} `json:"resources"`
 	} `json:"spec"`
-}
-
-func newMapper(config *rest.Config, httpClient *http.Client) (apimeta.RESTMapper, error) {
-	return apiutil.NewDynamicRESTMapper(config, httpClient)
 }
 
 // readRing finds out which kinds the ring assigns.

@@ -18,6 +18,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/bench/process"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // An Operator is one way to keep Widgets with controller-runtime.
@@ -73,9 +74,11 @@ func stripManagedFields(options *ctrl.Options) {
 	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
 }
 
-// keepAppliedFields keeps of managed fields what package apply needs.
+// keepAppliedFields keeps of managed fields what package apply needs, and remembers the mappings of
+// kinds.
 func keepAppliedFields(options *ctrl.Options) {
 	options.Cache.DefaultTransform = apply.CacheTransform(controllerName)
+	options.MapperProvider = step.NewRESTMapper
 }
 
 func readYourWrites(options *ctrl.Options) {

@@ -42,7 +42,7 @@ var layers = map[string]int{
 	"internal/rings":                0,
 	"internal/recording":            2,
 	"internal/testkind":             0,
-	"sharding":                      0,
+	"sharding":                      1,
 	"internal/house":                0,
 	"internal/suite":                3,
 	"internal/suite/merge":          1,
@@ -67,6 +67,7 @@ var layers = map[string]int{
 	"internal/references":     0,
 	"step/steptest":           5,
 	"internal/orphans":        1,
+	"internal/restmapper":     0,
 	"internal/explanation":    4, // what an operator says of itself, independent of the engine
 	"internal/view":           5,
 	"explain":                 5, // imports no engine: see independent
