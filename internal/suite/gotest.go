@@ -116,11 +116,11 @@ func (g goTest) read(events io.Reader, out io.Writer) ([]result, error) {
 	}
 }
 
-// fail prints why a package failed beside its tests: a build, a panic, a time limit.
+// fail prints why a package failed beside its tests: a build, a panic, a time limit, and what tests have
+// printed that have not ended.
 func (g goTest) fail(out io.Writer, e event, output map[string][]string) {
 	for key, lines := range output {
-		name, test, _ := strings.Cut(key, " ")
-		if name == e.Package && test == "" || name == e.FailedBuild || name == e.Package && strings.Contains(strings.Join(lines, ""), "panic:") {
+		if name, _, _ := strings.Cut(key, " "); name == e.Package || name == e.FailedBuild {
 			fmt.Fprint(out, strings.Join(lines, ""))
 		}
 	}

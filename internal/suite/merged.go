@@ -170,6 +170,12 @@ func (m merged) runAll(ctx context.Context, out io.Writer, binary *merge.Binary,
 		write.Close()
 	}()
 	results, err := goTest{race: m.race}.read(read, out)
+	for _, dir := range without(m.packages, results) {
+		r := result{Package: importPath(dir), Race: m.race}
+		fmt.Fprintln(out, "what became of the tests is not known: they have printed no result")
+		r.print(out)
+		results = append(results, r)
+	}
 	var all time.Duration
 	for i, r := range results {
 		if took, ok := spent.Load(r.Package); ok {
@@ -222,16 +228,21 @@ func (m merged) runPackage(ctx context.Context, tool string, events io.Writer, b
 	}
 	begin := time.Now()
 	verdict := "ok  "
+	defer func() { err = errors.Join(err, write.Close(), convert.Wait()) }()
 	switch spent, err = start(test); {
 	case err == nil && test.ProcessState.Success():
 		err = known.note(m.key(dir), dir, log.Name())
 	case err == nil: // as go test ends what it prints
-		verdict = "FAIL"
+		verdict = marker + "FAIL"
 		fmt.Fprintln(write, test.ProcessState)
 	}
 	fmt.Fprintf(write, "%s\t%s\t%.3fs\n", verdict, importPath(dir), time.Since(begin).Seconds())
-	return spent, errors.Join(err, write.Close(), convert.Wait())
+	return spent, err
 }
+
+// marker begins a line that test2json is to read although a test may be running, whose process has
+// crashed.
+const marker = "\x16"
 
 // start runs a test that may fail, and returns the processor time that it took.
 func start(test *exec.Cmd) (spent time.Duration, err error) {

@@ -6,10 +6,12 @@ package main
 import (
 	"bytes"
 	"io"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/suite/merge"
 )
 
@@ -39,6 +41,25 @@ func TestLinesOfSeveralPrograms(t *testing.T) {
 		if a, b, ok := strings.Cut(line, " "); !ok || a != b {
 			t.Errorf("a line of two programs: %q", line)
 		}
+	}
+}
+
+// A process that crashes while a test runs is a package that fails, although the test has no end.
+func TestACrashIsAFailure(t *testing.T) {
+	rings.Test(t, "runs a tool of go")
+	convert := exec.CommandContext(t.Context(), "go", "tool", "test2json", "-t", "-p", module+"/a")
+	convert.Stdin = strings.NewReader(marker + "=== RUN   TestA\nSIGQUIT: quit\nexit status 2\n" + marker + "FAIL\t" + module + "/a\t1.0s\n")
+	events, err := convert.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	results, err := goTest{}.read(bytes.NewReader(events), &out)
+	if err != nil || len(results) != 1 || results[0].Passed || results[0].Package != module+"/a" {
+		t.Errorf("got %+v, error %v", results, err)
+	}
+	if !strings.Contains(out.String(), "SIGQUIT") {
+		t.Errorf("what the process has printed is lost: %s", out.String())
 	}
 }
 
