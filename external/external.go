@@ -233,7 +233,7 @@ func (e *external[T]) CreateOrUpdate(ctx context.Context, req *step.Request[T]) 
 	if _, failed := ctrlkit.IgnoreExit(result, err); failed == nil && s.seen.State == UpToDate {
 		e.settle(req)
 		if s.made {
-			e.memory.change(req.Object.GetUID(), func(a *attempt) { a.fresh = &observed{s.seen, s.id, s.at} })
+			e.memory.change(req.Object.GetUID(), func(a *attempt) { a.fresh = &observed{s.seen, s.at} })
 		}
 	}
 	return result, err

@@ -40,7 +40,6 @@ type attempt struct {
 // observed is what was seen of a resource.
 type observed struct {
 	Observation
-	id string
 	at time.Time
 }
 
@@ -77,12 +76,9 @@ func (m *memory) get(uid types.UID) attempt {
 
 // takeFresh returns what was seen of a resource after its last change, once.
 func (m *memory) takeFresh(uid types.UID) *observed {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	a, ok := m.all[uid]
-	fresh := a.fresh
-	if a.fresh = nil; ok {
-		m.all[uid] = a
+	fresh := m.get(uid).fresh
+	if fresh != nil {
+		m.change(uid, func(a *attempt) { a.fresh = nil })
 	}
 	return fresh
 }

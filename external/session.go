@@ -109,7 +109,7 @@ func (s *session[T]) find(ctx context.Context) (err error) {
 		s.seen = Observation{State: Absent}
 		return nil
 	}
-	if seen := s.memory.takeFresh(obj.GetUID()); seen != nil && seen.id == s.id && s.req.OnlySaved() && time.Since(seen.at) < s.poll(obj)/10 {
+	if seen := s.memory.takeFresh(obj.GetUID()); seen != nil && s.req.OnlySaved() && time.Since(seen.at) < s.poll(obj)/10 {
 		s.seen, s.at = seen.Observation, seen.at // the writes of the reconcile that saw it have triggered this one
 		return nil
 	}

@@ -25,9 +25,9 @@ const (
 	drainLabel = "drain.alpha.sharding.timebertt.dev/things"
 )
 
-// sharder plays the sharder for a ring of ConfigMaps that control Secrets. It assigns after a moment
-// what the webhook of the real one assigns at once. It is dead from one time to another, counted from the
-// beginning.
+// sharder plays the sharder for a ring of ConfigMaps that control Secrets. It assigns after a
+// moment what the webhook of the real one assigns at once. It is dead from one time to another,
+// counted from the beginning.
 func sharder(from, to time.Duration) player.Player {
 	return player.New(func(s *player.Stage, lease *coordinationv1.Lease) error {
 		if now := time.Since(player.List[*corev1.Namespace](s, "")[0].CreationTimestamp.Time); now >= from && now < to {

@@ -347,8 +347,8 @@ func TestShardsWithHandlers(t *testing.T) {
 	sim.Run(t, workload(replica{name: "a", handlers: true}, replica{name: "e", handlers: true, begins: 50 * time.Second}), append(common, sim.WithSample(4))...)
 }
 
-// Two processes have one name, as after a node was lost that has not stopped. The second waits for the
-// Lease of the first, which is cut off, and later comes back.
+// Two processes have one name, as after a node was lost that has not stopped. The second waits for
+// the Lease of the first, which is cut off, and later comes back.
 func TestShardsOfOneName(t *testing.T) {
 	rings.Test(t, "simulates")
 	sim.Run(t, workload(

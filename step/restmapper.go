@@ -12,10 +12,11 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/restmapper"
 )
 
-// NewRESTMapper returns the REST mapper that a manager has by default, which asks the API server for
-// kinds when they are used, with a memory of their mappings. controller-runtime asks for the mapping
-// of the owner at each event of an owned object, and for that of the kind at each read from a cache
-// that is limited to namespaces; each takes several kilobytes of garbage without the memory:
+// NewRESTMapper returns the REST mapper that a manager has by default, which asks the API server
+// for kinds when they are used, with a memory of their mappings. controller-runtime asks for the
+// mapping of the owner at each event of an owned object, and for that of the kind at each read from
+// a cache that is limited to namespaces; each takes several kilobytes of garbage without the
+// memory:
 //
 //	mgr, err := ctrl.NewManager(config, ctrl.Options{MapperProvider: step.NewRESTMapper})
 //

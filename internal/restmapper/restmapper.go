@@ -37,7 +37,9 @@ type remembering struct {
 // RESTMapping implements [meta.RESTMapper]. The mapping belongs to the caller.
 func (r *remembering) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	if len(versions) != 1 || versions[0] == "" {
-		return r.RESTMapper.RESTMapping(kind, slices.Clone(versions)...) // the preferred version may change
+		// The preferred version may change. Without the copy, each call would allocate its
+		// versions.
+		return r.RESTMapper.RESTMapping(kind, slices.Clone(versions)...)
 	}
 	key := kind.WithVersion(versions[0])
 	if known, ok := r.known.Load(key); ok {

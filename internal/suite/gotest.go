@@ -116,8 +116,8 @@ func (g goTest) read(events io.Reader, out io.Writer) ([]result, error) {
 	}
 }
 
-// fail prints why a package failed beside its tests: a build, a panic, a time limit, and what tests have
-// printed that have not ended.
+// fail prints why a package failed beside its tests: a build, a panic, a time limit, and what tests
+// have printed that have not ended.
 func (g goTest) fail(out io.Writer, e event, output map[string][]string) {
 	for key, lines := range output {
 		if name, _, _ := strings.Cut(key, " "); name == e.Package || name == e.FailedBuild {

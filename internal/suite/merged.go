@@ -170,11 +170,8 @@ func (m merged) runAll(ctx context.Context, out io.Writer, binary *merge.Binary,
 		write.Close()
 	}()
 	results, err := goTest{race: m.race}.read(read, out)
-	for _, dir := range without(m.packages, results) {
-		r := result{Package: importPath(dir), Race: m.race}
-		fmt.Fprintln(out, "what became of the tests is not known: they have printed no result")
-		r.print(out)
-		results = append(results, r)
+	if err == nil && ctx.Err() == nil {
+		results = append(results, m.missing(out, results)...)
 	}
 	var all time.Duration
 	for i, r := range results {
@@ -185,6 +182,18 @@ func (m merged) runAll(ctx context.Context, out io.Writer, binary *merge.Binary,
 	}
 	fmt.Fprintf(out, "%d packages in %s, with %s of processor time\n", len(results), time.Since(begin).Round(time.Second), all.Round(time.Second))
 	return results, cmp.Or(ctx.Err(), err)
+}
+
+// missing returns the packages that have no result as failed ones.
+func (m merged) missing(out io.Writer, results []result) []result {
+	var missing []result
+	for _, dir := range without(m.packages, results) {
+		r := result{Package: importPath(dir), Race: m.race}
+		fmt.Fprintln(out, "The tests have ended without a result:")
+		r.print(out)
+		missing = append(missing, r)
+	}
+	return missing
 }
 
 // order returns the packages, those first that are not in the binary, because they have to be

@@ -48,7 +48,7 @@ func TestLinesOfSeveralPrograms(t *testing.T) {
 func TestACrashIsAFailure(t *testing.T) {
 	rings.Test(t, "runs a tool of go")
 	convert := exec.CommandContext(t.Context(), "go", "tool", "test2json", "-t", "-p", module+"/a")
-	convert.Stdin = strings.NewReader(marker + "=== RUN   TestA\nSIGQUIT: quit\nexit status 2\n" + marker + "FAIL\t" + module + "/a\t1.0s\n")
+	convert.Stdin = strings.NewReader("\x16=== RUN   TestA\nSIGQUIT: quit\nexit status 2\n" + marker + "FAIL\t" + module + "/a\t1.0s\n")
 	events, err := convert.Output()
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +74,16 @@ func TestOrderOfPackages(t *testing.T) {
 	}
 	if got := localName(importPath("./a/b")); got != "./a/b" {
 		t.Error(got)
+	}
+}
+
+// A package without a result has failed.
+func TestMissingResults(t *testing.T) {
+	m := merged{packages: []string{"./a", "./b"}}
+	var out bytes.Buffer
+	got := m.missing(&out, []result{{Package: module + "/a", Passed: true}})
+	if len(got) != 1 || got[0].Package != module+"/b" || got[0].Passed || !strings.Contains(out.String(), "./b") {
+		t.Errorf("got %+v, printed %q", got, out.String())
 	}
 }
 

@@ -203,9 +203,10 @@ func (c *Cluster) Withholdable() []string {
 	return list
 }
 
-// OmitZeros removes zeros, empty texts and empty lists from the spec and the status of a custom resource. An
-// operator in Go whose fields are omitempty loses them when it updates the object, for a finalizer
-// for example, and reads the same from what is left. A map that is empty stays: it may be a choice.
+// OmitZeros removes zeros, empty texts and empty lists from the spec and the status of a custom
+// resource. An operator in Go whose fields are omitempty loses them when it updates the object, for
+// a finalizer for example, and reads the same from what is left. A map that is empty stays: it may
+// be a choice.
 func OmitZeros(group string, content map[string]any) {
 	if scheme.Scheme.IsGroupRegistered(group) {
 		return // the API server knows what their zeros mean
