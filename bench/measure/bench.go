@@ -96,8 +96,9 @@ func (t turn) population(ctx context.Context) (*population, error) {
 }
 
 // with runs the rival in a namespace while do runs. The operator is idle when do begins.
-func (t turn) with(ctx context.Context, p *population, workers int, do func(*process.Process, process.Stats) error) error {
-	operator, err := t.cluster.run(ctx, t.rival, process.Settings{Namespace: p.namespace, Workers: workers})
+func (t turn) with(ctx context.Context, p *population, settings process.Settings, do func(*process.Process, process.Stats) error) error {
+	settings.Namespace = p.namespace
+	operator, err := t.cluster.run(ctx, t.rival, settings)
 	if err != nil {
 		return err
 	}
@@ -160,7 +161,7 @@ func (t turn) single(ctx context.Context) error {
 	}
 	defer p.stop()
 	var first string
-	err = t.with(ctx, p, 1, func(operator *process.Process, _ process.Stats) error {
+	err = t.with(ctx, p, process.Settings{Workers: 1}, func(operator *process.Process, _ process.Stats) error {
 		empty, err := operator.Heap()
 		if err != nil {
 			return err
@@ -172,7 +173,7 @@ func (t turn) single(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.with(ctx, p, 1, func(*process.Process, process.Stats) error {
+	return t.with(ctx, p, process.Settings{Workers: 1}, func(*process.Process, process.Stats) error {
 		if err := p.check(ctx, first); err != nil { // nor does a restart change anything
 			return err
 		}
@@ -284,7 +285,7 @@ func (t turn) latencies(ctx context.Context, p *population) error {
 // burst creates many Widgets at once, and returns how many reconciles ended in an error.
 func (t turn) burst(ctx context.Context, p *population, workers int) (failed int, err error) {
 	n := t.sizes.burst
-	err = t.with(ctx, p, workers, func(operator *process.Process, before process.Stats) error {
+	err = t.with(ctx, p, process.Settings{Workers: workers}, func(operator *process.Process, before process.Stats) error {
 		var took, idle time.Duration
 		after, err := t.profiled(operator, fmt.Sprintf("create-%d", workers), func() (err error) {
 			begin := time.Now()
@@ -307,6 +308,7 @@ func (t turn) burst(ctx context.Context, p *population, workers int) (failed int
 			t.add(rowRateOne, rate)
 			t.add(rowIdleOne, idle.Seconds())
 			t.add(rowCPUCreate, milliseconds(did.CPU)/float64(n))
+			t.add(rowAllocated, float64(did.Allocated)/float64(n)/1000)
 		} else {
 			t.add(rowRateTen, rate)
 			t.add(rowIdleTen, idle.Seconds())
@@ -322,7 +324,7 @@ func (t turn) resyncs(ctx context.Context) error {
 	p := t.many[t.rival.name]
 	if missing := t.objects - p.made; missing > 0 {
 		t.report("creating %d more objects", missing)
-		err := t.with(ctx, p, 10, func(*process.Process, process.Stats) error {
+		err := t.with(ctx, p, process.Settings{Workers: 10}, func(*process.Process, process.Stats) error {
 			_, err := p.createAtOnce(ctx, missing)
 			return err
 		})
@@ -331,7 +333,7 @@ func (t turn) resyncs(ctx context.Context) error {
 		}
 	}
 	// Idle, and without resyncs: what waits in queues is no object that has converged.
-	err := t.with(ctx, p, 10, func(operator *process.Process, _ process.Stats) error {
+	err := t.with(ctx, p, process.Settings{Workers: 10, Profiled: t.profiles != ""}, func(operator *process.Process, _ process.Stats) error {
 		all := func(s process.Stats) bool { return s.Reconciles >= p.made }
 		if _, err := operator.Await(ctx, "all objects to be reconciled after a restart", all); err != nil {
 			return err
@@ -384,8 +386,8 @@ func (t turn) storm(ctx context.Context, operator *process.Process, objects int)
 	return nil
 }
 
-// profiled returns the stats of an operator after do, and keeps its CPU profile of that time if
-// profiles are wanted.
+// profiled returns the stats of an operator after do, and keeps the CPU profile of that time, and the
+// profile of what the operator has allocated since it started, if profiles are wanted.
 func (t turn) profiled(operator *process.Process, what string, do func() error) (process.Stats, error) {
 	if t.profiles == "" {
 		if err := do(); err != nil {
@@ -397,7 +399,7 @@ func (t turn) profiled(operator *process.Process, what string, do func() error) 
 		return process.Stats{}, err
 	}
 	stats, err := operator.Stats()
-	return stats, errors.Join(err, operator.EndProfile())
+	return stats, errors.Join(err, operator.EndProfile(), operator.HeapProfile(t.profileOf("heap-after-"+what)))
 }
 
 // profileOf returns the file for a profile.

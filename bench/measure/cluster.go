@@ -41,7 +41,6 @@ type cluster struct {
 	dir        string // of programs and the kubeconfig
 	kubeconfig string
 	version    string
-	profiled   bool // operators
 	plane      *controlplane.ControlPlane
 }
 
@@ -167,7 +166,7 @@ func (c *cluster) namespace(ctx context.Context, policy bool) (string, error) {
 
 // run starts an operator. The settings have no more than its namespace and how it runs.
 func (c *cluster) run(ctx context.Context, r rival, settings process.Settings) (*process.Process, error) {
-	settings.Kubeconfig, settings.Operator, settings.Profiled = c.kubeconfig, r.operator, c.profiled
+	settings.Kubeconfig, settings.Operator = c.kubeconfig, r.operator
 	return process.Start(ctx, c.program(r), settings)
 }
 

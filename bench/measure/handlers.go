@@ -85,7 +85,7 @@ func newCached(namespace string, i int) *corev1.ConfigMap {
 // heapWith returns the heap, in bytes, of a process with as many handlers, each of which has seen all
 // objects of a namespace.
 func (t turn) heapWith(ctx context.Context, namespace string, handlers, objects int) (float64, error) {
-	operator, err := t.cluster.run(ctx, t.rival, process.Settings{Namespace: namespace, Workers: 10, Handlers: handlers})
+	operator, err := t.cluster.run(ctx, t.rival, process.Settings{Namespace: namespace, Workers: 10, Handlers: handlers, Profiled: t.profiles != ""})
 	if err != nil {
 		return 0, err
 	}

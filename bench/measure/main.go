@@ -162,7 +162,6 @@ func measure(ctx context.Context, wanted command, progress io.Writer) (*table.Ta
 	if err != nil {
 		return nil, err
 	}
-	c.profiled = wanted.profiles != ""
 	result := &table.Table{Reference: wanted.reference, Rows: s.rows()}
 	for _, r := range selected {
 		result.Operators = append(result.Operators, table.Operator{Name: r.name, Setting: r.setting})

@@ -25,6 +25,7 @@ const (
 	rowIdleOne   = "idle.1"
 	rowIdleTen   = "idle.10"
 	rowCPUCreate = "cpu.create"
+	rowAllocated = "allocated"
 	rowCPUResync = "cpu.resync"
 	rowHeap      = "heap"
 	rowRepair    = "repair"
@@ -66,6 +67,8 @@ func (s sizes) rows() []table.Row {
 			Limit: "as above; measured as `limit`."},
 		table.Row{ID: rowCPUCreate, Title: "CPU of the operator per object created, 1 worker", Unit: "ms", Digits: 2, Relative: true,
 			Limit: "the encoding of four requests and the decoding of four answers and of five events or more; measured as `limit`."},
+		table.Row{ID: rowAllocated, Title: "allocated by the operator per object created, 1 worker", Unit: "kB", Digits: 0, Relative: true,
+			Limit: "what the same requests, answers and events take; measured as `limit`."},
 		table.Row{ID: rowCPUResync, Title: fmt.Sprintf("CPU per reconcile in resyncs of %d objects", s.objects), Unit: "us", Digits: 0, Relative: true,
 			Limit: "the event, the queue of controller-runtime and one look-up in the cache; measured as `limit`."},
 		table.Row{ID: rowHeap, Title: fmt.Sprintf("heap per converged object, of %d", s.objects), Unit: "kB", Digits: 1, Relative: true,

@@ -52,7 +52,7 @@ func All() []Operator {
 }
 
 // Options returns the options of the manager of an operator. What all have in common: a cache of one
-// namespace, no leader election, metrics served on a free port of this machine.
+// namespace, metrics served on a free port of this machine.
 func (o Operator) Options(settings process.Settings) (ctrl.Options, error) {
 	scheme, err := widget.NewScheme()
 	if err != nil {
@@ -63,6 +63,10 @@ func (o Operator) Options(settings process.Settings) (ctrl.Options, error) {
 	if settings.Resync > 0 {
 		// Of Widgets alone, so that there is one event for each object.
 		options.Cache.ByObject = map[client.Object]cache.ByObject{&widget.Widget{}: {SyncPeriod: &settings.Resync}}
+	}
+	if settings.Election {
+		options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = true, "widgets", settings.Namespace
+		options.Controller.EnableWarmup = new(true)
 	}
 	if o.Configure != nil {
 		o.Configure(&options)

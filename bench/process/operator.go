@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/metrics"
 	"runtime/pprof"
 	"strings"
 	"syscall"
@@ -41,6 +42,8 @@ type Settings struct {
 	Handlers int
 	// Ring, unless it is empty, is the ring of which the operator is the shard with the name Shard.
 	Ring, Shard string
+	// Election has the operator wait, with filled caches, until it is the leader of its namespace.
+	Election bool
 	// Profiled has the process sample allocations finely enough for a profile of its heap.
 	Profiled bool
 }
@@ -57,6 +60,7 @@ func ParseFlags() (Settings, error) {
 	flags.IntVar(&s.Handlers, "handlers", 0, "how many handlers of ConfigMaps, which do nothing, run instead of the one of Widgets")
 	flags.StringVar(&s.Ring, "ring", "", "the ring of replicas that share the objects")
 	flags.StringVar(&s.Shard, "shard", "", "the name of the replica in the ring")
+	flags.BoolVar(&s.Election, "election", false, "wait, with filled caches, until this process is the leader")
 	flags.BoolVar(&s.Profiled, "profiled", false, "sample allocations finely, for a profile of the heap")
 	err := flags.Parse(os.Args[1:])
 	if s.Profiled {
@@ -70,7 +74,7 @@ func (s *Settings) arguments() []string {
 	return []string{
 		"-kubeconfig", s.Kubeconfig, "-operator", s.Operator, "-namespace", s.Namespace,
 		"-workers", fmt.Sprint(s.Workers), "-resync", s.Resync.String(), "-handlers", fmt.Sprint(s.Handlers),
-		"-ring", s.Ring, "-shard", s.Shard, fmt.Sprintf("-profiled=%t", s.Profiled),
+		"-ring", s.Ring, "-shard", s.Shard, fmt.Sprintf("-election=%t", s.Election), fmt.Sprintf("-profiled=%t", s.Profiled),
 	}
 }
 
@@ -103,6 +107,8 @@ type Stats struct {
 	Quiet time.Duration
 	// CPU is the time of all threads, in user and system mode.
 	CPU time.Duration
+	// Allocated is what has been allocated, in bytes.
+	Allocated uint64
 	// Heap is what is reachable, in bytes, if it was asked for.
 	Heap uint64
 }
@@ -115,6 +121,7 @@ func (s Stats) Sub(before Stats) Stats {
 	s.Gets -= before.Gets
 	s.Conflicts -= before.Conflicts
 	s.CPU -= before.CPU
+	s.Allocated -= before.Allocated
 	return s
 }
 
@@ -139,7 +146,7 @@ func Serve(in io.Reader, out io.Writer, transport *requests.Transport, reconcile
 		if err := profile(lines.Text()); err != nil {
 			return err
 		}
-		stats := Stats{Quiet: transport.Quiet()}
+		stats := Stats{Quiet: transport.Quiet(), Allocated: allocated()}
 		stats.Reconciles, stats.Errors = reconciles()
 		counts, conflicts := transport.Counts()
 		stats.Writes, stats.Conflicts, stats.Requests = requests.Total(counts.Writes), conflicts, counts.String()
@@ -193,6 +200,13 @@ func heap() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
+}
+
+// allocated returns the bytes that the process has allocated on its heap.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }
 
 func cpu() (time.Duration, error) {

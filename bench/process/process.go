@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// poll is how often an operator is asked while something is waited for. To answer costs the
-// operator some 50 microseconds.
-const poll = 20 * time.Millisecond
+// poll is how often an operator is asked while something is waited for. To wake up and to answer costs an
+// idle operator a millisecond on a virtual machine.
+const poll = 50 * time.Millisecond
 
 // A Process is an operator that runs. Its methods must not be called concurrently.
 type Process struct {
@@ -121,7 +121,7 @@ func (p *Process) Await(ctx context.Context, what string, done func(Stats) bool)
 }
 
 // AwaitIdle returns when the operator has neither sent a request nor ended a reconcile for d. The
-// field Quiet of the Stats is the time since the later of both; a reconcile is noticed some 20
+// field Quiet of the Stats is the time since the later of both; a reconcile is noticed some 50
 // milliseconds late.
 func (p *Process) AwaitIdle(ctx context.Context, d time.Duration) (Stats, error) {
 	reconciles, since := -1, time.Now()

@@ -65,6 +65,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	objects := flags.String("objects", "10000,100000", "numbers of objects, growing, separated by commas")
 	operators := flags.String("operators", "ctrlkit,careful", "operators of the program operator, separated by commas")
+	profiles := flags.String("profiles", "", "directory for CPU profiles of each start")
 	flags.Usage = func() {
 		fmt.Fprint(stderr, usage)
 		flags.PrintDefaults()
@@ -81,7 +82,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // it is a temporary one
-	b := &bench{progress: stderr, program: filepath.Join(dir, "operator"), sizes: sizes, table: newTable(sizes)}
+	b := &bench{progress: stderr, program: filepath.Join(dir, "operator"), profiles: *profiles, sizes: sizes, table: newTable(sizes)}
 	return errors.Join(b.measure(ctx, strings.Split(*operators, ",")), b.table.write(stdout))
 }
 
@@ -100,6 +101,7 @@ func parseSizes(text string) ([]int, error) {
 type bench struct {
 	progress io.Writer
 	program  string
+	profiles string // directory, or empty
 	sizes    []int
 	table    *results
 
@@ -152,10 +154,12 @@ func (t *turn) run(ctx context.Context) error {
 	if err := t.create(ctx); err != nil {
 		return err
 	}
-	if err := t.restart(ctx); err != nil {
-		return err
+	for _, phase := range []func(context.Context) error{t.restart, t.replace, t.elect} {
+		if err := phase(ctx); err != nil {
+			return err
+		}
 	}
-	return t.replace(ctx)
+	return nil
 }
 
 func (t *turn) add(row string, value float64) {
@@ -163,8 +167,10 @@ func (t *turn) add(row string, value float64) {
 	t.table.add(t.operator, row, t.size, value)
 }
 
-func (t *turn) start(ctx context.Context) (*process.Process, error) {
-	return process.Start(ctx, t.program, process.Settings{Kubeconfig: t.kubeconfig, Operator: t.operator, Namespace: t.namespace, Workers: 10})
+// start starts the operator with settings to which it adds what all have in common.
+func (t *turn) start(ctx context.Context, settings process.Settings) (*process.Process, error) {
+	settings.Kubeconfig, settings.Operator, settings.Namespace, settings.Workers = t.kubeconfig, t.operator, t.namespace, 10
+	return process.Start(ctx, t.program, settings)
 }
 
 // each calls do for each object, ten at a time.
@@ -179,7 +185,7 @@ func (t *turn) each(ctx context.Context, do func(ctx context.Context, in metav1.
 
 // create creates the objects while the operator runs.
 func (t *turn) create(ctx context.Context) error {
-	p, err := t.start(ctx)
+	p, err := t.start(ctx, process.Settings{})
 	if err != nil {
 		return err
 	}
@@ -199,7 +205,7 @@ func (t *turn) create(ctx context.Context) error {
 // restart measures a new process that finds all objects done, and then a change of each.
 func (t *turn) restart(ctx context.Context) error {
 	begin := time.Now()
-	p, err := t.start(ctx)
+	p, err := t.start(ctx, process.Settings{})
 	if err != nil {
 		return err
 	}
@@ -208,14 +214,25 @@ func (t *turn) restart(ctx context.Context) error {
 }
 
 func (t *turn) observe(ctx context.Context, p *process.Process, begin time.Time) error {
+	if t.profiles != "" {
+		if err := p.Profile(filepath.Join(t.profiles, t.namespace+".start.cpu")); err != nil {
+			return err
+		}
+	}
 	stats, err := p.Await(ctx, "the first reconciles", func(s process.Stats) bool { return s.Reconciles >= t.size })
 	if err != nil {
 		return err
 	}
 	t.add("start until each was seen, s", time.Since(begin).Seconds())
+	t.add("start: CPU, s", stats.CPU.Seconds())
 	t.add("start: writes", float64(stats.Writes))
 	if _, err := p.AwaitIdle(ctx, quiet); err != nil {
 		return err
+	}
+	if t.profiles != "" {
+		if err := p.EndProfile(); err != nil {
+			return err
+		}
 	}
 	heap, err := p.Heap()
 	if err != nil {
@@ -254,30 +271,110 @@ func (t *turn) upgrade(ctx context.Context, p *process.Process) error {
 	return nil
 }
 
-// replace measures how long it takes from the SIGKILL of a process to the first write of the next one,
-// which begins then, for an object that changes meanwhile.
+// replace measures a resync, and how long it takes from the SIGKILL of a process to the first write of
+// the next one, which begins then, for an object that changes meanwhile.
 func (t *turn) replace(ctx context.Context) error {
-	first, err := t.start(ctx)
+	first, err := t.start(ctx, process.Settings{Resync: 20*time.Second + time.Duration(t.size)*time.Millisecond})
 	if err != nil {
 		return err
 	}
-	if _, err := first.AwaitIdle(ctx, quiet); err != nil {
+	if err := t.resync(ctx, first); err != nil {
 		return errors.Join(err, first.Stop())
 	}
 	begin := time.Now()
-	if err := first.Stop(); err != nil { // it kills
+	if err := t.killAndChange(ctx, first, "again"); err != nil {
 		return err
 	}
-	obj := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: fmt.Sprintf("w%07d", t.size-1)}}
-	if err := t.user.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"first":"again"}}`))); err != nil {
-		return err
-	}
-	second, err := t.start(ctx)
+	second, err := t.start(ctx, process.Settings{})
 	if err != nil {
 		return err
 	}
-	if _, err = second.Await(ctx, "the first write", func(s process.Stats) bool { return s.Writes > 0 }); err == nil {
-		t.add("SIGKILL to the first write of the next process, s", time.Since(begin).Seconds())
+	return t.succeed(ctx, second, begin, "SIGKILL to the first write of the next process, s")
+}
+
+// resync measures the first time that all objects of a process are reconciled without a change.
+func (t *turn) resync(ctx context.Context, p *process.Process) error {
+	before, err := t.awaitDone(ctx, p)
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, second.Stop())
+	after, err := p.Await(ctx, "a resync", func(s process.Stats) bool { return s.Reconciles >= before.Reconciles+t.size })
+	if err != nil {
+		return err
+	}
+	did := after.Sub(before)
+	t.add("resync of all: CPU, s", did.CPU.Seconds())
+	t.add("resync of all: writes", float64(did.Writes))
+	_, err = p.AwaitIdle(ctx, quiet)
+	return err
+}
+
+// elect measures how long it takes from the SIGKILL of the leader to the first write of a process that
+// has waited with filled caches.
+func (t *turn) elect(ctx context.Context) error {
+	leader, err := t.start(ctx, process.Settings{Election: true})
+	if err != nil {
+		return err
+	}
+	if _, err := t.awaitDone(ctx, leader); err != nil {
+		return errors.Join(err, leader.Stop())
+	}
+	waiting, err := t.start(ctx, process.Settings{Election: true})
+	if err != nil {
+		return errors.Join(err, leader.Stop())
+	}
+	if err := awaitCaches(ctx, waiting); err != nil {
+		return errors.Join(err, waiting.Stop(), leader.Stop())
+	}
+	begin := time.Now()
+	if err := t.killAndChange(ctx, leader, "elected"); err != nil {
+		return errors.Join(err, waiting.Stop())
+	}
+	return t.succeed(ctx, waiting, begin, "SIGKILL of the leader to the first write of one that waited, s")
+}
+
+// awaitDone returns when a process has seen all objects, and has nothing to do any more.
+func (t *turn) awaitDone(ctx context.Context, p *process.Process) (process.Stats, error) {
+	if _, err := p.Await(ctx, "the first reconciles", func(s process.Stats) bool { return s.Reconciles >= t.size }); err != nil {
+		return process.Stats{}, err
+	}
+	return p.AwaitIdle(ctx, quiet)
+}
+
+// awaitCaches returns when a process that waits for its election has nothing to do any more.
+func awaitCaches(ctx context.Context, p *process.Process) error {
+	const pause, most = 2 * time.Second, 100 * time.Millisecond // of CPU in a pause
+	for {
+		before, err := p.Stats()
+		if err != nil {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		after, err := p.Stats()
+		if err != nil || after.Sub(before).CPU < most {
+			return err
+		}
+	}
+}
+
+// killAndChange kills a process, and changes the last object.
+func (t *turn) killAndChange(ctx context.Context, p *process.Process, value string) error {
+	if err := p.Stop(); err != nil { // it kills
+		return err
+	}
+	obj := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: fmt.Sprintf("w%07d", t.size-1)}}
+	return t.user.Patch(ctx, obj, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"first":%q}}`, value)))
+}
+
+// succeed measures the time until the first write of a process, and stops it.
+func (t *turn) succeed(ctx context.Context, p *process.Process, begin time.Time, row string) error {
+	_, err := p.Await(ctx, "the first write", func(s process.Stats) bool { return s.Writes > 0 })
+	if err == nil {
+		t.add(row, time.Since(begin).Seconds())
+	}
+	return errors.Join(err, p.Stop())
 }
