@@ -141,33 +141,47 @@ func leavesOf(found []error, err error, joined []error) []error {
 	return found
 }
 
-// withoutErrors returns the event with each error replaced by its text.
+// withoutErrors returns the event with each error replaced by its text. An event without errors is
+// returned as it is: to make an Event of a struct again would copy it.
 func withoutErrors(event Event) Event {
 	switch e := event.(type) {
 	case StepEnded:
-		e.Outcome.Err = textOf(e.Outcome.Err)
-		return e
+		if e.Outcome.Err != nil {
+			e.Outcome.Err = textOf(e.Outcome.Err)
+			return e
+		}
 	case ActionEnded:
-		e.Outcome.Err = textOf(e.Outcome.Err)
-		return e
+		if e.Outcome.Err != nil {
+			e.Outcome.Err = textOf(e.Outcome.Err)
+			return e
+		}
 	case Finished:
-		e.Outcome.Err = textOf(e.Outcome.Err)
-		return e
+		if e.Outcome.Err != nil {
+			e.Outcome.Err = textOf(e.Outcome.Err)
+			return e
+		}
 	case Read:
-		e.Err = textOf(e.Err)
-		return e
+		if e.Err != nil {
+			e.Err = textOf(e.Err)
+			return e
+		}
 	case Wrote:
-		e.Err = textOf(e.Err)
-		return e
+		if e.Err != nil {
+			e.Err = textOf(e.Err)
+			return e
+		}
 	case Called:
-		e.Err = textOf(e.Err)
-		return e
+		if e.Err != nil {
+			e.Err = textOf(e.Err)
+			return e
+		}
 	case Changed:
-		e.Err = textOf(e.Err)
-		return e
-	default:
-		return event
+		if e.Err != nil {
+			e.Err = textOf(e.Err)
+			return e
+		}
 	}
+	return event
 }
 
 // manyTexts are events that replace their texts themselves: Changed, Kept and ConditionChanged.

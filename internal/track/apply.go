@@ -80,7 +80,7 @@ func describeConfiguration(obj runtime.ApplyConfiguration) (version, kind string
 func (r *Client) endApply(ctx context.Context, a application, obj runtime.ApplyConfiguration, dry bool, err error) {
 	w := a.Write
 	if err == nil && IsPartOf(w.Subresource) {
-		answer := snapshotOfAnswer(obj)
+		answer := snapshotOfAnswer(obj, false)
 		w.NoOp = dry || answer != nil && r.record.knows(w, answer.Version)
 		switch {
 		case dry || answer == nil:

@@ -144,7 +144,7 @@ func (r *Client) end(ctx context.Context, w *Write, obj client.Object, old strin
 		version := obj.GetResourceVersion()
 		w.NoOp = dry || version != "" && (version == old || r.record.knows(w, version))
 		if !w.NoOp && IsPartOf(w.Subresource) {
-			w.After = snapshotOfAnswer(obj)
+			w.After = snapshotOfAnswer(obj, w.kept)
 		}
 		if !dry {
 			r.noteTarget(w, obj, version)

@@ -58,10 +58,10 @@ type Record struct {
 	history History    // nil when the reconcile has ended
 	fenced  bool
 	stale   error // the answer of the fence
-	writes  []Write
+	writes  []*Write
 	// inVain are writes that changed nothing, before which the API server was asked because of a
 	// suspicion.
-	inVain []Write
+	inVain []*Write
 	// refused is true once the API server did not accept a write.
 	refused bool
 	// answers are what the API server answered to writes of this reconcile.
@@ -126,14 +126,14 @@ func (r *Record) Close() {
 }
 
 // Writes returns the writes that changed something.
-func (r *Record) Writes() []Write {
+func (r *Record) Writes() []*Write {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.writes
 }
 
 // InVain returns the writes that changed nothing, before which the API server was asked.
-func (r *Record) InVain() []Write {
+func (r *Record) InVain() []*Write {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.inVain
@@ -214,9 +214,9 @@ func (r *Record) wrote(ctx context.Context, w *Write, err error) {
 	case err != nil:
 		to.refused = true
 	case w.NoOp && w.Verified:
-		to.inVain = append(to.inVain, *w)
+		to.inVain = append(to.inVain, w)
 	case !w.NoOp:
-		to.writes = append(to.writes, *w)
+		to.writes = append(to.writes, w)
 	}
 	if err == nil && w.After != nil {
 		if to.answers == nil {

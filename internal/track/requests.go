@@ -57,7 +57,7 @@ func (r *Client) Patch(ctx context.Context, obj client.Object, patch client.Patc
 	}
 	o := (&client.PatchOptions{}).ApplyOptions(opts)
 	w := r.begin(ctx, verbOf(patch), "", obj).by(o.FieldManager)
-	w.Sent = sent
+	w.Sent, w.kept = sent, keepsAnswer(patch)
 	old := obj.GetResourceVersion()
 	err = r.Client.Patch(ctx, obj, frozen, opts...)
 	r.end(ctx, w, obj, old, len(o.DryRun) > 0, err)
@@ -92,7 +92,8 @@ func freeze(patch client.Patch, obj client.Object) (client.Patch, *Sent, error) 
 }
 
 // ContentPatch returns a merge patch, or one of server-side apply. The content must not change until
-// it is sent; a [Client] need not decode the patch to know what it sends.
+// it is sent, and the object that has the answer not until the reconcile ends: a [Client] need not
+// decode the patch to know what it sends, and copies no answer.
 func ContentPatch(kind types.PatchType, content map[string]any) (client.Patch, error) {
 	body, err := json.Marshal(content)
 	if err != nil {
@@ -104,6 +105,11 @@ func ContentPatch(kind types.PatchType, content map[string]any) (client.Patch, e
 type contentPatch struct {
 	client.Patch
 	content map[string]any
+}
+
+func keepsAnswer(patch client.Patch) bool {
+	_, ok := patch.(contentPatch)
+	return ok
 }
 
 // Delete deletes an object. One that does not exist or is being deleted already is not changed.

@@ -38,15 +38,20 @@ func SnapshotOf(obj client.Object) *Snapshot {
 	}
 }
 
-// snapshotOfAnswer returns the state that the API server has answered with, which is that of obj.
-// The step may change obj afterwards. It returns nil for an answer that names no version.
+// snapshotOfAnswer returns the state that the API server has answered with, which is that of obj. It
+// returns nil for an answer that names no version.
 //
-// Few writes are ever compared. So an object is copied, which costs a tenth of encoding it.
-func snapshotOfAnswer(obj any) *Snapshot {
+// Unless obj is kept as it is, the step may change it afterwards. Few writes are ever compared: so the
+// object is copied, which costs a tenth of encoding it.
+func snapshotOfAnswer(obj any, kept bool) *Snapshot {
 	s := &Snapshot{}
 	if o, ok := obj.(client.Object); ok {
 		s.UID, s.Version = o.GetUID(), o.GetResourceVersion()
-		if s.Version != "" {
+		switch {
+		case s.Version == "":
+		case kept:
+			s.source = o
+		default:
 			s.source = withoutManagers(o)
 		}
 	} else if data, err := json.Marshal(obj); err == nil { // an applied configuration
@@ -123,6 +128,9 @@ func (s *Snapshot) leavesOfPaths(paths []string, subresource string) map[string]
 		if !ok {
 			return s.Leaves(subresource)
 		}
+		if meta, ok := field.(*metav1.ObjectMeta); ok {
+			field = &writable{meta.Labels, meta.Annotations, meta.Finalizers, meta.OwnerReferences}
+		}
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(field)
 		if err != nil {
 			return s.Leaves(subresource)
@@ -130,6 +138,15 @@ func (s *Snapshot) leavesOfPaths(paths []string, subresource string) map[string]
 		part[name] = content
 	}
 	return leavesOf(part, subresource)
+}
+
+// writable are the fields of metadata that leaves have: to encode managed fields takes longer than the
+// rest of most objects.
+type writable struct {
+	Labels          map[string]string       `json:"labels,omitempty"`
+	Annotations     map[string]string       `json:"annotations,omitempty"`
+	Finalizers      []string                `json:"finalizers,omitempty"`
+	OwnerReferences []metav1.OwnerReference `json:"ownerReferences,omitempty"`
 }
 
 // fieldOf returns a pointer to the field of a typed object that JSON has under a name, if it is a

@@ -84,13 +84,13 @@ func TestContentPatch(t *testing.T) {
 // The answer of the API server does not change with the object that the step has.
 func TestSnapshotsOfAnswers(t *testing.T) {
 	obj := filledPod(time.Unix(1, 0))
-	s := snapshotOfAnswer(obj)
+	s := snapshotOfAnswer(obj, false)
 	obj.Spec.Hostname, obj.ResourceVersion = "changed", "8"
 	if got := s.Leaves("")[".spec.hostname"]; got != "host" || s.Version != "7" || s.UID != "uid-a" {
 		t.Errorf("got %v in %+v", got, s)
 	}
 	for name, answer := range map[string]any{"no version": pod("a"), "no object": []string{"x"}, "no JSON": func() {}} {
-		if got := snapshotOfAnswer(answer); got != nil {
+		if got := snapshotOfAnswer(answer, false); got != nil {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}

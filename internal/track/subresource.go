@@ -71,7 +71,7 @@ func (s *subresource) Patch(ctx context.Context, obj client.Object, patch client
 		return err
 	}
 	w := s.client.begin(ctx, verbOf(patch), s.name, obj).by(o.FieldManager)
-	w.Sent = sent
+	w.Sent, w.kept = sent, keepsAnswer(patch)
 	old := obj.GetResourceVersion()
 	err = s.SubResourceClient.Patch(ctx, obj, frozen, opts...)
 	s.end(ctx, w, obj, o.SubResourceBody, old, len(o.DryRun) > 0, err)

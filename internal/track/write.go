@@ -29,6 +29,9 @@ type Write struct {
 	Before, After *Snapshot
 	Verified      bool         // Before was read from the API server
 	Cached        reflect.Type // of the object, if that is cached
+
+	// kept says that the object with the answer is not changed afterwards: see [ContentPatch].
+	kept bool
 }
 
 // by notes the field owner that a write names itself.

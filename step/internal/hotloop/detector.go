@@ -177,9 +177,7 @@ func (d *Detector) fought(r Reconcile) *Loop {
 		d.history.target(w.Object, r.Now).found(w.Before)
 	}
 	var found *Loop
-	writes := r.Record.Writes()
-	for i := range writes {
-		w := &writes[i]
+	for _, w := range r.Record.Writes() {
 		if w.Owner != "" && w.Owner != r.Owner && !slices.Contains(d.owners, w.Owner) {
 			d.owners = append(d.owners, w.Owner)
 		}

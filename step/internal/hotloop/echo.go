@@ -83,9 +83,7 @@ func (e *echoes) noteOurs(r Reconcile) (progress bool) {
 		e.ours, e.others = make(map[uint64]bool), make(map[uint64]bool)
 	}
 	e.ours[track.Hash([]byte(r.Written))] = true
-	writes := r.Record.Writes()
-	for i := range writes {
-		w := &writes[i]
+	for _, w := range r.Record.Writes() {
 		if w.After != nil {
 			e.ours[track.Hash([]byte(w.After.Version))] = true
 		}

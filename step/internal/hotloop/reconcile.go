@@ -32,10 +32,9 @@ type Reconcile struct {
 // none.
 func (r *Reconcile) lastWrite() *track.Write {
 	var last *track.Write
-	writes := r.Record.Writes()
-	for i := range writes {
-		if last == nil || last.Object != r.Self || writes[i].Object == r.Self {
-			last = &writes[i]
+	for _, w := range r.Record.Writes() {
+		if last == nil || last.Object != r.Self || w.Object == r.Self {
+			last = w
 		}
 	}
 	return last
