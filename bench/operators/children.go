@@ -37,13 +37,13 @@ func metaOf(w *widget.Widget) metav1.ObjectMeta {
 
 func labelsOf(w *widget.Widget) map[string]string { return map[string]string{"widget": w.Name} }
 
-// SetReady sets the status of a Widget whose children exist: what an engine of steps sets, too.
+// SetReady sets the status of a Widget whose children exist: what an engine of steps sets, too, so that
+// one operator finds nothing to write that another has left.
 func SetReady(w *widget.Widget) {
 	w.Status.ObservedGeneration = w.Generation
 	for _, c := range []metav1.Condition{
 		{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready"},
-		{Type: "Reconciling", Status: metav1.ConditionFalse, Reason: "Ready"},
-		{Type: "Stalled", Status: metav1.ConditionFalse, Reason: "Ready"},
+		{Type: "ChildrenReady", Status: metav1.ConditionTrue, Reason: "AllReady"},
 	} {
 		c.ObservedGeneration = w.Generation
 		meta.SetStatusCondition(&w.Status.Conditions, c)

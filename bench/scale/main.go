@@ -41,6 +41,9 @@ Examples:
   # 10,000 and 100,000 objects: hours, and some 10 GB for etcd and the API server
   go run ./scale > scale.md
 
+  # the same in half the time: both keep the same objects, one after the other
+  go run ./scale -shared > scale.md
+
   # in some minutes
   go run ./scale -objects 200,1000
 
@@ -65,6 +68,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	objects := flags.String("objects", "10000,100000", "numbers of objects, growing, separated by commas")
 	operators := flags.String("operators", "ctrlkit,careful", "operators of the program operator, separated by commas")
+	shared := flags.Bool("shared", false, "have all operators keep the objects that the first one has created, in half the time")
 	profiles := flags.String("profiles", "", "directory for CPU profiles of each start")
 	flags.Usage = func() {
 		fmt.Fprint(stderr, usage)
@@ -82,7 +86,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // it is a temporary one
-	b := &bench{progress: stderr, program: filepath.Join(dir, "operator"), profiles: *profiles, sizes: sizes, table: newTable(sizes)}
+	b := &bench{progress: stderr, program: filepath.Join(dir, "operator"), profiles: *profiles, shared: *shared, sizes: sizes, table: newTable(sizes)}
 	return errors.Join(b.measure(ctx, strings.Split(*operators, ",")), b.table.write(stdout))
 }
 
@@ -102,6 +106,7 @@ type bench struct {
 	progress io.Writer
 	program  string
 	profiles string // directory, or empty
+	shared   bool   // the operators keep the objects of the first one
 	sizes    []int
 	table    *results
 
@@ -129,10 +134,13 @@ func (b *bench) measure(ctx context.Context, operators []string) (err error) {
 		return err
 	}
 	b.kubeconfig = plane.Kubeconfig()
-	for _, operator := range operators {
+	for i, operator := range operators {
 		for _, size := range b.sizes {
 			t := &turn{bench: b, operator: operator, namespace: fmt.Sprintf("%s-%d", operator, size), size: size}
-			if err := t.run(ctx); err != nil {
+			if b.shared && i > 0 {
+				t.namespace = fmt.Sprintf("%s-%d", operators[0], size)
+			}
+			if err := t.run(ctx, !b.shared || i == 0); err != nil {
 				return fmt.Errorf("%s, %d objects: %w", operator, size, err)
 			}
 		}
@@ -140,19 +148,21 @@ func (b *bench) measure(ctx context.Context, operators []string) (err error) {
 	return nil
 }
 
-// A turn is one operator with one number of objects, in a namespace of its own.
+// A turn is one operator with one number of objects, in one namespace.
 type turn struct {
 	*bench
 	operator, namespace string
 	size                int
 }
 
-func (t *turn) run(ctx context.Context) error {
-	if err := t.user.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.namespace}}); err != nil {
-		return err
-	}
-	if err := t.create(ctx); err != nil {
-		return err
+func (t *turn) run(ctx context.Context, create bool) error {
+	if create {
+		if err := t.user.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.namespace}}); err != nil {
+			return err
+		}
+		if err := t.create(ctx); err != nil {
+			return err
+		}
 	}
 	for _, phase := range []func(context.Context) error{t.restart, t.replace, t.elect, t.upgrade} { // the last takes the longest
 		if err := phase(ctx); err != nil {
@@ -263,7 +273,7 @@ func (t *turn) changeAll(ctx context.Context, p *process.Process) error {
 	}
 	begin := time.Now()
 	err = t.each(ctx, func(ctx context.Context, in metav1.ObjectMeta) error {
-		return t.user.Patch(ctx, &widget.Widget{ObjectMeta: in}, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"first":"changed"}}`)))
+		return t.user.Patch(ctx, &widget.Widget{ObjectMeta: in}, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"first":%q}}`, "changed for "+t.operator)))
 	})
 	if err != nil {
 		return err
@@ -290,7 +300,7 @@ func (t *turn) replace(ctx context.Context) error {
 		return errors.Join(err, first.Stop())
 	}
 	begin := time.Now()
-	if err := t.killAndChange(ctx, first, "again"); err != nil {
+	if err := t.killAndChange(ctx, first, "again for "+t.operator); err != nil {
 		return err
 	}
 	second, err := t.start(ctx, process.Settings{})
@@ -335,7 +345,7 @@ func (t *turn) elect(ctx context.Context) error {
 		return errors.Join(err, waiting.Stop(), leader.Stop())
 	}
 	begin := time.Now()
-	if err := t.killAndChange(ctx, leader, "elected"); err != nil {
+	if err := t.killAndChange(ctx, leader, "elected for "+t.operator); err != nil {
 		return errors.Join(err, waiting.Stop())
 	}
 	return t.succeed(ctx, waiting, begin, "SIGKILL of the leader to the first write of one that waited, s")
