@@ -50,9 +50,14 @@ type Schedule struct {
 	order
 
 	first, last Source
+	waited      int      // the turns since last was asked
 	next        []func() // see OneByOne
 	over        bool
 }
+
+// mostWaited is how many turns come before the last source is asked all the same: an operator that does
+// not stop working leaves the garbage collector its time on a cluster, too.
+const mostWaited = 100
 
 // New returns a schedule without sources.
 func New(o Options) *Schedule {
@@ -95,8 +100,11 @@ func (s *Schedule) step() bool {
 		do()
 		return true
 	}
-	choices := [3]func() bool{stepOf(s.first), s.takeTurn, stepOf(s.last)}
+	choices := [3]func() bool{stepOf(s.first), s.takeTurn, s.askLast}
 	s.shuffle(len(choices), func(i, j int) { choices[i], choices[j] = choices[j], choices[i] })
+	if s.waited >= mostWaited && s.askLast() {
+		return true
+	}
 	for _, choice := range choices {
 		if choice() {
 			return true
@@ -112,12 +120,18 @@ func stepOf(source Source) func() bool {
 	return source.Step
 }
 
+func (s *Schedule) askLast() bool {
+	s.waited = 0
+	return stepOf(s.last)()
+}
+
 // takeTurn does the next turn that may be done now.
 func (s *Schedule) takeTurn() bool {
 	t := s.queue.choose(time.Now(), s.Pick)
 	if t == nil {
 		return false
 	}
+	s.waited++
 	if t.Takes > 0 {
 		time.Sleep(t.Takes)
 		synctest.Wait()

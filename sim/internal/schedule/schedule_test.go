@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -237,6 +238,29 @@ func TestSources(t *testing.T) {
 	}
 	if len(orders) != 6 {
 		t.Errorf("50 seeds have %d orders of three things, want 6", len(orders))
+	}
+}
+
+// The last source has its time although there is always a turn: the garbage collector of a cluster works
+// beside an operator that does not stop.
+func TestTheLastSourceIsNotStarved(t *testing.T) {
+	for seed := range uint64(3) {
+		lines := play(t, Options{Seed: seed, Quiet: time.Hour}, func(s *story) {
+			s.Sources(nil, &source{s, "last", []time.Time{s.begin, s.begin}})
+			turns := 0
+			var busy func(*Turn)
+			busy = func(turn *Turn) {
+				s.add("turn")
+				turn.Finish(nil)
+				if turns++; turns < 4*mostWaited {
+					s.turn(context.Background(), nil, "busy", busy)
+				}
+			}
+			s.turn(context.Background(), nil, "busy", busy)
+		})
+		if at := slices.Index(lines, "0s last"); at < 0 || at > mostWaited {
+			t.Errorf("seed %d: the last source was asked after %d of %d", seed, at, len(lines))
+		}
 	}
 }
 
