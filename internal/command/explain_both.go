@@ -17,7 +17,7 @@ import (
 // Times for two that are asked, of which one may be frozen.
 const (
 	headStart = 300 * time.Millisecond // of the API server, which knows the kind that the operator is asked about
-	patience  = 900 * time.Millisecond // with the other one when one has answered; longer if that has taken long
+	patience  = 800 * time.Millisecond // with the other one when one has answered; longer if that has taken long
 )
 
 // askBoth asks the API server for an object, and the operator about it, each also if the other does
