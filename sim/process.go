@@ -127,8 +127,8 @@ func (c Call) outside() external.Call {
 func (c Call) String() string { return c.outside().String() }
 
 // Call makes a call of a fake that the user has written visible to the simulator: faults can come
-// before it, after it and instead of it. do has the effect, at once; it must not wait, send no request to
-// the API server, which would wait for ever, and not use the world. Call returns do's error, or that of a fault.
+// before it, after it and instead of it. do has the effect, at once; it must not wait, use the world, or
+// send a request to the API server, which would hang. Call returns do's error, or that of a fault.
 func (p *Process) Call(ctx context.Context, call Call, do func() error) error {
 	outside := call.outside()
 	if call.Mutates {

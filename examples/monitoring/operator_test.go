@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -65,6 +66,7 @@ func runOperator() error {
 	defer stop()
 	mgr, err := ctrl.NewManager(apiserver.New(apiserver.Options{}).Config(), ctrl.Options{
 		LeaderElection: true, LeaderElectionID: "monitoring", LeaderElectionNamespace: "default",
+		Metrics: metricsserver.Options{BindAddress: "127.0.0.1:0"}, // :8080 may be in use
 	})
 	if err != nil {
 		return err

@@ -89,6 +89,15 @@ func TestSnapshotsOfAnswers(t *testing.T) {
 	if got := s.Leaves("")[".spec.hostname"]; got != "host" || s.Version != "7" || s.UID != "uid-a" {
 		t.Errorf("got %v in %+v", got, s)
 	}
+	kept := filledPod(time.Unix(1, 0))
+	kept.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "other"}}
+	uncopied, copied := snapshotOfAnswer(kept, true), snapshotOfAnswer(kept, false)
+	for _, paths := range [][]string{nil, {".metadata.labels", ".metadata.finalizers"}, {".status"}} {
+		for _, sub := range []string{"", "status"} {
+			same(t, "an answer that is kept", copied.leavesOfPaths(paths, sub), uncopied.leavesOfPaths(paths, sub))
+			uncopied.root, copied.root = nil, nil
+		}
+	}
 	for name, answer := range map[string]any{"no version": pod("a"), "no object": []string{"x"}, "no JSON": func() {}} {
 		if got := snapshotOfAnswer(answer, false); got != nil {
 			t.Errorf("%s: got %+v", name, got)
