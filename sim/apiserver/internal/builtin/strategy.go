@@ -186,6 +186,8 @@ func dropOfFormerType(spec, before object) {
 		}
 	}
 	if spec["type"] == "ExternalName" && before["type"] != "ExternalName" {
+		// The API server keeps internalTrafficPolicy in its storage and hides it from readers: who
+		// leaves it out of an update to another type does not become its manager there, as here.
 		drop("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy")
 	}
 	if before["type"] == "LoadBalancer" && spec["type"] != "LoadBalancer" {
