@@ -28,7 +28,7 @@ func (s *Server) get(k *kind, r *Request) *Response {
 	if r.Subresource == "scale" {
 		return getScale(k, v)
 	}
-	return respond(http.StatusOK, v.encode(k.gvk))
+	return respond(http.StatusOK, v.read(k))
 }
 
 // selection is the namespace and the selectors of a list or a watch.

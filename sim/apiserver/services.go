@@ -41,6 +41,8 @@ func (g *registry) allocateMissing(k *kind, obj *unstructured.Unstructured) {
 	if ip, _ := spec["clusterIP"].(string); ip == "" {
 		ip = g.allocate("clusterIP")
 		spec["clusterIP"], spec["clusterIPs"] = ip, []any{ip}
+	}
+	if families, _ := spec["ipFamilies"].([]any); len(families) == 0 {
 		spec["ipFamilies"], spec["ipFamilyPolicy"] = []any{"IPv4"}, "SingleStack"
 	}
 	builtin.HealthCheckPort(spec, g.allocate)
@@ -87,13 +89,18 @@ func nodePortsOf(service map[string]any) []int64 {
 	return numbers
 }
 
-// checkService refuses a Service that asks for an address or a port that another one has.
+// checkService refuses a Service that asks for an address or a port that another one has, or for an
+// address although it is only a name.
 func (g *registry) checkService(k *kind, obj *unstructured.Unstructured) *failure {
 	if k.storage != servicesStorage {
 		return nil
 	}
 	invalid := func(err *field.Error) *failure {
 		return fail(apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), field.ErrorList{err}))
+	}
+	spec, _ := obj.Object["spec"].(map[string]any)
+	if ip, _ := spec["clusterIP"].(string); ip != "" && spec["type"] == "ExternalName" {
+		return invalid(field.Forbidden(field.NewPath("spec", "clusterIPs"), "may not be set for ExternalName services"))
 	}
 	ips, _, _ := unstructured.NestedStringSlice(obj.Object, "spec", "clusterIPs")
 	for _, ip := range ips {

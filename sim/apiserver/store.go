@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ctrlkit/ctrlkit/sim/apiserver/internal/builtin"
 )
 
 // store holds the objects of a server and the history of their changes, and passes each change on
@@ -218,6 +220,14 @@ func (v *version) encode(gvk schema.GroupVersionKind) []byte {
 	return data
 }
 
+// read returns an object as JSON for the answer to a request. Watches and patches have what is stored.
+func (v *version) read(k *kind) []byte {
+	if readable, hides := builtin.Readable(k.gvk, v.content); hides {
+		return encodeVersion(readable)
+	}
+	return v.encode(k.gvk)
+}
+
 // encodeVersion returns an immutable object as JSON.
 func encodeVersion(content map[string]any) []byte {
 	in := inputsOf(content)
@@ -245,7 +255,8 @@ func (v *version) encodeItem(k *kind) []byte {
 	if data, ok := v.encoded[item]; ok {
 		return data
 	}
-	content := shallow(v.contentAs(k))
+	readable, _ := builtin.Readable(k.gvk, v.contentAs(k))
+	content := shallow(readable)
 	delete(content, "apiVersion")
 	delete(content, "kind")
 	if v.encoded == nil {

@@ -132,7 +132,7 @@ func (w *writeContext) strict(unknown []string) *failure {
 
 // respond answers with an object and the collected warnings.
 func (w *writeContext) respond(code int, v *version) *Response {
-	response := respond(code, v.encode(w.kind.gvk))
+	response := respond(code, v.read(w.kind))
 	for _, warning := range w.warnings {
 		response.Header.Add("Warning", fmt.Sprintf("299 - %q", warning))
 	}

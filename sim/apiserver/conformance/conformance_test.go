@@ -185,14 +185,6 @@ func (r *run) normalize(path string, v any) any {
 			}
 			out[k] = r.normalize(path+"."+k, child)
 		}
-		if out["type"] == "ExternalName" {
-			// Of a Service that had another type, upstream stores this: readers don't see it, but
-			// watches do.
-			delete(out, "internalTrafficPolicy")
-		}
-		if out["f:externalName"] != nil {
-			delete(out, "f:internalTrafficPolicy") // so that it has not changed when the type is another one again
-		}
 		if causes, ok := out["causes"].([]any); ok {
 			// Their order is not defined, and their number depends on how many validators find the
 			// error.

@@ -6,11 +6,13 @@ package builtin
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // preparation is what the kind's strategy and admission plugins do upstream, beyond defaults,
@@ -175,6 +177,20 @@ func HealthCheckPort(spec map[string]any, allocate func(kind string) string) {
 	}
 }
 
+// Readable returns an object as the answers to requests have it, and whether that is not all that is
+// stored. A Service that has become an ExternalName keeps its internalTrafficPolicy in storage, so
+// that it does not change, nor its manager, when the type is another one again.
+func Readable(gvk schema.GroupVersionKind, content map[string]any) (readable map[string]any, hides bool) {
+	spec := child(content, "spec")
+	if gvk.Group != "" || gvk.Kind != "Service" || spec["type"] != "ExternalName" || spec["internalTrafficPolicy"] == nil {
+		return content, false
+	}
+	readable, spec = maps.Clone(content), maps.Clone(spec)
+	delete(spec, "internalTrafficPolicy")
+	readable["spec"] = spec
+	return readable, true
+}
+
 // dropOfFormerType removes what only the former type of a Service needs, where the client has not
 // changed it.
 func dropOfFormerType(spec, before object) {
@@ -186,9 +202,7 @@ func dropOfFormerType(spec, before object) {
 		}
 	}
 	if spec["type"] == "ExternalName" && before["type"] != "ExternalName" {
-		// The API server keeps internalTrafficPolicy in its storage and hides it from readers: who
-		// leaves it out of an update to another type does not become its manager there, as here.
-		drop("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy")
+		drop("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 	}
 	if before["type"] == "LoadBalancer" && spec["type"] != "LoadBalancer" {
 		drop("allocateLoadBalancerNodePorts", "loadBalancerClass")
@@ -261,6 +275,9 @@ func changedService(o, old object) {
 		return
 	}
 	keepAllocated(spec, before)
+	if ip, _ := spec["clusterIP"].(string); ip != "" && ip != before["clusterIP"] && equal(spec["clusterIPs"], before["clusterIPs"]) {
+		spec["clusterIPs"] = []any{ip} // the client knows the older field only
+	}
 	dropOfFormerType(spec, before)
 }
 
@@ -273,9 +290,6 @@ func keepAllocated(spec, before object) {
 		if v, ok := spec[name]; (!ok || v == "" || v == int64(0)) && before[name] != nil {
 			spec[name] = before[name]
 		}
-	}
-	if spec["clusterIP"] != before["clusterIP"] && equal(spec["clusterIPs"], before["clusterIPs"]) {
-		spec["clusterIPs"] = []any{spec["clusterIP"]} // the client knows the older field only
 	}
 	if needsNodePorts(before) && needsNodePorts(spec) {
 		keepNodePorts(spec, before)
