@@ -141,47 +141,36 @@ func leavesOf(found []error, err error, joined []error) []error {
 	return found
 }
 
-// withoutErrors returns the event with each error replaced by its text. An event without errors is
-// returned as it is: to make an Event of a struct again would copy it.
+// withoutErrors returns the event with each error replaced by its text.
 func withoutErrors(event Event) Event {
 	switch e := event.(type) {
 	case StepEnded:
-		if e.Outcome.Err != nil {
-			e.Outcome.Err = textOf(e.Outcome.Err)
-			return e
-		}
+		return withText(event, &e, &e.Outcome.Err)
 	case ActionEnded:
-		if e.Outcome.Err != nil {
-			e.Outcome.Err = textOf(e.Outcome.Err)
-			return e
-		}
+		return withText(event, &e, &e.Outcome.Err)
 	case Finished:
-		if e.Outcome.Err != nil {
-			e.Outcome.Err = textOf(e.Outcome.Err)
-			return e
-		}
+		return withText(event, &e, &e.Outcome.Err)
 	case Read:
-		if e.Err != nil {
-			e.Err = textOf(e.Err)
-			return e
-		}
+		return withText(event, &e, &e.Err)
 	case Wrote:
-		if e.Err != nil {
-			e.Err = textOf(e.Err)
-			return e
-		}
+		return withText(event, &e, &e.Err)
 	case Called:
-		if e.Err != nil {
-			e.Err = textOf(e.Err)
-			return e
-		}
+		return withText(event, &e, &e.Err)
 	case Changed:
-		if e.Err != nil {
-			e.Err = textOf(e.Err)
-			return e
-		}
+		return withText(event, &e, &e.Err)
+	default:
+		return event
 	}
-	return event
+}
+
+// withText returns an event, whose struct and error are these, with the text of the error. One
+// without an error is returned as it is: to make an Event of a struct again would copy it.
+func withText[E Event](event Event, e *E, err *error) Event {
+	if *err == nil {
+		return event
+	}
+	*err = textOf(*err)
+	return *e
 }
 
 // manyTexts are events that replace their texts themselves: Changed, Kept and ConditionChanged.

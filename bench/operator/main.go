@@ -94,7 +94,7 @@ func serve(mgr ctrl.Manager, transport *requests.Transport) error {
 }
 
 // reconcileTotal returns the metric of controller-runtime that counts reconciles, which it does not
-// export: who registers it once more is given the first. To gather all metrics for each answer took
+// export: to register it once more returns the first. To gather all metrics for each answer took
 // some milliseconds, more than what is measured.
 func reconcileTotal() (*prometheus.CounterVec, error) {
 	again := prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -37,8 +37,8 @@ func metaOf(w *widget.Widget) metav1.ObjectMeta {
 
 func labelsOf(w *widget.Widget) map[string]string { return map[string]string{"widget": w.Name} }
 
-// SetReady sets the status of a Widget whose children exist: what an engine of steps sets, too, so that
-// one operator finds nothing to write that another has left.
+// SetReady sets the status of a Widget whose children exist: what an engine of steps sets, too, so
+// that one operator has nothing to write where another has left off.
 func SetReady(w *widget.Widget) {
 	w.Status.ObservedGeneration = w.Generation
 	for _, c := range []metav1.Condition{

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// poll is how often an operator is asked while something is waited for. To wake up and to answer costs an
-// idle operator a millisecond on a virtual machine.
+// poll is how often an operator is asked while something is waited for. To wake up and to answer
+// costs an idle operator a millisecond on a virtual machine.
 const poll = 50 * time.Millisecond
 
 // A Process is an operator that runs. Its methods must not be called concurrently.

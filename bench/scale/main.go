@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	objects := flags.String("objects", "10000,100000", "numbers of objects, growing, separated by commas")
 	operators := flags.String("operators", "ctrlkit,careful", "operators of the program operator, separated by commas")
-	shared := flags.Bool("shared", false, "have all operators keep the objects that the first one has created, in half the time")
+	shared := flags.Bool("shared", false, "have all operators keep the objects of the first one, with its labels and annotations, in half the time")
 	profiles := flags.String("profiles", "", "directory for CPU profiles of each start")
 	flags.Usage = func() {
 		fmt.Fprint(stderr, usage)
@@ -225,7 +225,7 @@ func (t *turn) restart(ctx context.Context) error {
 
 func (t *turn) observe(ctx context.Context, p *process.Process, begin time.Time) error {
 	if t.profiles != "" {
-		if err := p.Profile(filepath.Join(t.profiles, t.namespace+".start.cpu")); err != nil {
+		if err := p.Profile(filepath.Join(t.profiles, fmt.Sprintf("%s-%d.start.cpu", t.operator, t.size))); err != nil {
 			return err
 		}
 	}
@@ -289,8 +289,8 @@ func (t *turn) changeAll(ctx context.Context, p *process.Process) error {
 	return nil
 }
 
-// replace measures a resync, and how long it takes from the SIGKILL of a process to the first write of
-// the next one, which begins then, for an object that changes meanwhile.
+// replace measures a resync, and how long it takes from the SIGKILL of a process to the first write
+// of the next one, which begins then, for an object that changes meanwhile.
 func (t *turn) replace(ctx context.Context) error {
 	first, err := t.start(ctx, process.Settings{Resync: 20*time.Second + time.Duration(t.size)*time.Millisecond})
 	if err != nil {
@@ -327,8 +327,8 @@ func (t *turn) resync(ctx context.Context, p *process.Process) error {
 	return err
 }
 
-// elect measures how long it takes from the SIGKILL of the leader to the first write of a process that
-// has waited with filled caches.
+// elect measures how long it takes from the SIGKILL of the leader to the first write of a process
+// that has waited with filled caches.
 func (t *turn) elect(ctx context.Context) error {
 	leader, err := t.start(ctx, process.Settings{Election: true})
 	if err != nil {

@@ -38,11 +38,11 @@ func SnapshotOf(obj client.Object) *Snapshot {
 	}
 }
 
-// snapshotOfAnswer returns the state that the API server has answered with, which is that of obj. It
-// returns nil for an answer that names no version.
+// snapshotOfAnswer returns the state that the API server has answered with, which is that of obj.
+// It returns nil for an answer that names no version.
 //
-// Unless obj is kept as it is, the step may change it afterwards. Few writes are ever compared: so the
-// object is copied, which costs a tenth of encoding it.
+// Unless obj is kept as it is, the step may change it afterwards. Few writes are ever compared: so
+// the object is copied, which costs a tenth of encoding it.
 func snapshotOfAnswer(obj any, kept bool) *Snapshot {
 	s := &Snapshot{}
 	if o, ok := obj.(client.Object); ok {
@@ -140,8 +140,8 @@ func (s *Snapshot) leavesOfPaths(paths []string, subresource string) map[string]
 	return leavesOf(part, subresource)
 }
 
-// writable are the fields of metadata that leaves have: to encode managed fields takes longer than the
-// rest of most objects.
+// writable are the fields of metadata that leaves have: to encode managed fields takes longer than
+// the rest of most objects.
 type writable struct {
 	Labels          map[string]string       `json:"labels,omitempty"`
 	Annotations     map[string]string       `json:"annotations,omitempty"`

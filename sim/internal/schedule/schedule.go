@@ -55,8 +55,8 @@ type Schedule struct {
 	over        bool
 }
 
-// mostWaited is how many turns come before the last source is asked all the same: an operator that does
-// not stop working leaves the garbage collector its time on a cluster, too.
+// mostWaited is how many turns come before the last source is asked all the same: on a cluster, an
+// operator that does not stop leaves the garbage collector its time, too.
 const mostWaited = 100
 
 // New returns a schedule without sources.

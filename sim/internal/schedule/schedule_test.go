@@ -241,8 +241,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// The last source has its time although there is always a turn: the garbage collector of a cluster works
-// beside an operator that does not stop.
+// The last source has its time although there is always a turn: the garbage collector of a cluster
+// works beside an operator that does not stop.
 func TestTheLastSourceIsNotStarved(t *testing.T) {
 	for seed := range uint64(3) {
 		lines := play(t, Options{Seed: seed, Quiet: time.Hour}, func(s *story) {
