@@ -38,6 +38,9 @@ func (g *registry) patch(k *kind, r *Request) *Response {
 	if old == nil {
 		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name)).response()
 	}
+	if response := g.repeated(w, old); response != nil {
+		return response
+	}
 	patched, failure := applyPatch(k, types.PatchType(patchType), old.encode(k.gvk), r.Body, r.Query.Get("fieldValidation") == "Ignore")
 	if failure != nil {
 		return failure.response()
@@ -57,7 +60,7 @@ func (g *registry) patch(k *kind, r *Request) *Response {
 	if failure != nil {
 		return failure.response()
 	}
-	return w.respond(http.StatusOK, v)
+	return w.changed(old, v)
 }
 
 // applyPatch returns the document that a patch results in. Upstream refuses a merge patch that is
@@ -87,11 +90,7 @@ func applyPatch(k *kind, patchType types.PatchType, document, patch []byte, leni
 		} else if err != nil {
 			return nil, fail(apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err)))
 		}
-		patched, err := jsonpatch.MergePatch(document, patch)
-		if err != nil {
-			return nil, fail(apierrors.NewBadRequest(err.Error()))
-		}
-		return patched, nil
+		return mergePatch(document, patch)
 	case types.StrategicMergePatchType:
 		if k.definition != nil {
 			return nil, unsupportedPatch("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
@@ -103,6 +102,23 @@ func applyPatch(k *kind, patchType types.PatchType, document, patch []byte, leni
 		return patched, nil
 	}
 	return nil, unsupportedPatch("application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml")
+}
+
+// merges are the results of merge patches.
+var merges = newMemo(512)
+
+// mergePatch returns what a merge patch makes of a document. The result must not be modified.
+func mergePatch(document, patch []byte) ([]byte, *failure) {
+	in := inputsOf(string(document), string(patch))
+	if known, ok := merges.find(in); ok {
+		return known.([]byte), nil
+	}
+	patched, err := jsonpatch.MergePatch(document, patch)
+	if err != nil {
+		return nil, fail(apierrors.NewBadRequest(err.Error()))
+	}
+	merges.add(in, patched)
+	return patched, nil
 }
 
 func unsupportedPatch(supported ...string) *failure {
@@ -133,6 +149,9 @@ func (g *registry) apply(w *writeContext) *Response {
 	}
 	applied := &unstructured.Unstructured{Object: content}
 	old := g.store.table(k).objects[key{r.Namespace, r.Name}]
+	if response := g.repeated(w, old); response != nil {
+		return response
+	}
 	if old == nil && (r.Subresource != "" || applied.GetUID() != "") {
 		if applied.GetUID() != "" {
 			return fail(apierrors.NewConflict(k.gvr.GroupResource(), r.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", applied.GetUID()))).response()
@@ -163,5 +182,5 @@ func (g *registry) apply(w *writeContext) *Response {
 	if failure != nil {
 		return failure.response()
 	}
-	return w.respond(http.StatusOK, v)
+	return w.changed(old, v)
 }

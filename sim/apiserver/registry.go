@@ -154,6 +154,10 @@ func (g *registry) update(k *kind, r *Request) *Response {
 		return g.updateScale(k, r)
 	}
 	w := &writeContext{request: r, kind: k}
+	old := g.store.table(k).objects[key{r.Namespace, r.Name}]
+	if response := g.repeated(w, old); response != nil {
+		return response
+	}
 	content, failure := w.decode(r.Body)
 	if failure != nil {
 		return failure.response()
@@ -162,7 +166,6 @@ func (g *registry) update(k *kind, r *Request) *Response {
 	if failure := place(k, r, obj); failure != nil {
 		return failure.response()
 	}
-	old := g.store.table(k).objects[key{r.Namespace, r.Name}]
 	if old == nil {
 		if k.definition == nil && builtin.CreatesOnUpdate(k.gvk) && r.Subresource == "" {
 			if uid := obj.GetUID(); uid != "" {
@@ -183,7 +186,7 @@ func (g *registry) update(k *kind, r *Request) *Response {
 	if failure != nil {
 		return failure.response()
 	}
-	return w.respond(http.StatusOK, v)
+	return w.changed(old, v)
 }
 
 // updateObject stores a new state of an object. If tracked, its managed fields are already up to

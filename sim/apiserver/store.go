@@ -52,6 +52,7 @@ type version struct {
 	content         map[string]any
 	encoded         map[string][]byte // JSON by API version; guarded by the server's lock
 	lacksDefaults   bool              // the content has defaults that are not stored yet
+	repeats         map[repeat]bool   // writes that have changed nothing; guarded by the server's lock
 }
 
 func (v *version) unstructured() *unstructured.Unstructured {

@@ -45,7 +45,7 @@ type story struct {
 
 // Stories of one file are about one part of the server.
 func TestStories(t *testing.T) {
-	for _, name := range []string{"admission", "deletion", "definitions", "encoding", "events", "lists", "permissions", "pods", "services", "watches"} {
+	for _, name := range []string{"admission", "deletion", "definitions", "encoding", "events", "lists", "permissions", "pods", "repeats", "services", "watches"} {
 		t.Run(name, func(t *testing.T) {
 			golden.Stories(t, name+".txt", func(lines []string) (played []string) {
 				synctest.Test(t, func(t *testing.T) {
