@@ -18,6 +18,7 @@ type batch struct {
 	progress func(done, total, bad int)
 	found    func(plan fault.Plan, o outcome) // may be nil
 	stop     *stopper                         // may be nil
+	joins    bool                             // plans may join earlier ones
 
 	mu        sync.Mutex // guards what follows
 	outcomes  []outcome  // by plan; empty for plans that were not run
@@ -25,6 +26,7 @@ type batch struct {
 	done, bad int
 	enough    bool // an oracle of until was violated
 	failure   error
+	marks     []string // from which plans have continued without a finding
 }
 
 // take returns the next plan, if another one is to be run.
@@ -50,6 +52,9 @@ func (b *batch) finish(i int, o outcome) {
 	}
 	b.outcomes[i] = o
 	b.done++
+	if b.joins {
+		b.marks = append(b.marks, o.Marks...)
+	}
 	if len(o.Violations) > 0 {
 		b.bad++
 		if b.found != nil {
@@ -65,4 +70,13 @@ func (b *batch) fail(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.failure = err
+}
+
+// newMarks returns the marks that a worker does not know.
+func (b *batch) newMarks(w *worker) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	marks := b.marks[w.marks:]
+	w.marks = len(b.marks)
+	return marks
 }

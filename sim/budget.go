@@ -57,11 +57,11 @@ func budgetOf(s *settings) (budget, error) {
 }
 
 // of returns which of the plans are in the budget, in order.
-func (b budget) of(plans []fault.Plan) []int {
+func (b budget) of(plans []fault.Plan, at sites) []int {
 	most := cmp.Or(b.places, math.MaxInt)
 	tried := map[string]int{}
 	var list []int
-	for _, i := range telling(plans) {
+	for _, i := range telling(plans, at) {
 		kind := triedBy(plans[i])
 		if tried[kind]++; tried[kind] <= most || len(plans[i].Faults) == 0 && plans[i].Transition == "" {
 			list = append(list, i)

@@ -40,7 +40,7 @@ func TestBudgetHasEachKind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, b.of(plans)); diff != "" {
+		if diff := cmp.Diff(want, b.of(plans, nil)); diff != "" {
 			t.Errorf("%s, -want +got:\n%s", name, diff)
 		}
 	}

@@ -57,7 +57,7 @@ func (r *Report) withFaults(t *testing.T, ref *reference, p fault.Plan, from int
 		}
 	}
 	var list []fault.Plan
-	order := telling(singles)
+	order := telling(singles, nil)
 	for i := range min(r.settings.faults, len(order)) {
 		with := singles[order[(from+i)%len(order)]]
 		list = append(list, fault.Plan{Transition: p.Transition, Faults: with.Faults})
@@ -113,6 +113,7 @@ type explorer struct {
 	found      func(plan fault.Plan, o outcome) // is called for each plan that violates an oracle; may be nil
 	stop       *stopper                         // ends the exploration early; may be nil
 	order      func(plans []fault.Plan) []int   // in which plans are begun; may be nil
+	joins      bool                             // plans may join earlier ones
 
 	// What shrinking needs to know of the run without faults. Both may be empty.
 	places  []fault.Place
@@ -122,7 +123,7 @@ type explorer struct {
 // run returns the outcomes of all plans, in their order. Those of plans that were not run are empty.
 func (e *explorer) run(plans []fault.Plan) ([]outcome, error) {
 	b := &batch{
-		plans: plans, until: e.until, progress: e.progress, found: e.found, stop: e.stop, outcomes: make([]outcome, len(plans)),
+		plans: plans, joins: e.joins, until: e.until, progress: e.progress, found: e.found, stop: e.stop, outcomes: make([]outcome, len(plans)),
 	}
 	if e.order != nil {
 		b.order = e.order(plans)
@@ -157,7 +158,7 @@ func (e *explorer) work(b *batch) {
 			}
 			w = started
 		}
-		o, alive := w.run(b.plans[i].String(), e.stop.patience())
+		o, alive := w.run(b.plans[i].String(), b.newMarks(w), e.stop.patience())
 		if !alive || o.Last {
 			w.stop()
 			w = nil

@@ -4,8 +4,10 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,42 +16,162 @@ import (
 )
 
 // telling returns the places of plans in the order in which they are begun: those first of which
-// much can be learned when there is little time. Plans without faults come first, then one of each
-// kind of fault, or of transition, after the other, at places all over the run, and pairs last.
-func telling(plans []fault.Plan) []int {
+// much can be learned when there is little time. Plans without faults come first. Then the kinds of
+// faults, or of transitions, take turns, those more often that find more; each kind strikes first
+// where it has not struck yet, and there first where no other kind has, at places all over the run.
+// Pairs come last.
+func telling(plans []fault.Plan, at sites) []int {
 	var none, pairs []int
-	var kinds []string
-	singles := map[string][]int{}
-	single := func(kind string, i int) {
-		if len(singles[kind]) == 0 {
-			kinds = append(kinds, kind)
-		}
-		singles[kind] = append(singles[kind], i)
-	}
+	turns := &turns{at: at, used: map[string]int{}}
 	for i, p := range plans {
 		switch n := len(p.Faults); {
 		case p.Transition != "" && n == 0:
-			single(kindOfChange(p), i)
+			turns.add(kindOfChange(p), usual, i)
 		case n == 0:
 			none = append(none, i)
 		case n == 1:
-			single(p.Faults[0].Kind.String()+p.Faults[0].How, i)
+			f := p.Faults[0]
+			turns.add(f.Kind.String()+f.How, weightOf(f), i)
 		default:
 			pairs = append(pairs, i)
 		}
 	}
-	order := none
-	for _, kind := range kinds {
-		singles[kind] = spread(singles[kind])
-	}
-	for round := 0; len(order)+len(pairs) < len(plans); round++ {
-		for _, kind := range kinds {
-			if list := singles[kind]; round < len(list) {
-				order = append(order, list[round])
-			}
+	return slices.Concat(none, turns.order(plans), pairs)
+}
+
+// usual is the weight of a kind of fault: it has so many turns while one of twice the weight has
+// twice as many.
+const usual = 2
+
+// weightOf returns the weight of the kind of a fault, by how many kinds of findings it has shown in
+// each of seven public operators.
+func weightOf(f fault.Fault) int {
+	switch f.Kind {
+	case fault.OccupyName:
+		return 8
+	case fault.OccupyNameByController:
+		return 6
+	case fault.FailCall, fault.ThrottleCall:
+		return 4
+	case fault.DeleteBeforeWrite, fault.LandLate, fault.LeaveOrphan, fault.PanicAtCall:
+		return 3
+	case fault.RefuseWrite:
+		if slices.Contains([]string{"500", "403", "422"}, f.How) {
+			return 4
 		}
 	}
-	return append(order, pairs...)
+	return usual
+}
+
+// turns are the kinds of faults that take turns.
+type turns struct {
+	kinds []*kindOfFault
+	at    sites
+	used  map[string]int // plans that strike at a site
+}
+
+// kindOfFault is the plans of one kind of fault.
+type kindOfFault struct {
+	name   string
+	weight int
+	plans  []int
+	sites  []*spot // of plans that are left
+	had    int     // turns so far
+}
+
+// spot is what is done at some places of a run.
+type spot struct {
+	name  string
+	plans []int // that are left
+	had   int   // of the kind
+}
+
+func (t *turns) add(name string, weight, plan int) {
+	i := slices.IndexFunc(t.kinds, func(k *kindOfFault) bool { return k.name == name })
+	if i < 0 {
+		i = len(t.kinds)
+		t.kinds = append(t.kinds, &kindOfFault{name: name, weight: weight})
+	}
+	t.kinds[i].plans = append(t.kinds[i].plans, plan)
+}
+
+// order returns the plans in the order of the turns.
+func (t *turns) order(plans []fault.Plan) []int {
+	left := 0
+	for _, k := range t.kinds {
+		left += len(k.plans)
+		for _, i := range spread(k.plans) {
+			k.addAt(t.at.of(plans[i]), i)
+		}
+	}
+	order := make([]int, 0, left)
+	for range left {
+		kinds := slices.DeleteFunc(slices.Clone(t.kinds), func(k *kindOfFault) bool { return len(k.sites) == 0 })
+		next := slices.MinFunc(kinds, func(a, b *kindOfFault) int { return cmp.Compare((a.had+1)*b.weight, (b.had+1)*a.weight) })
+		order = append(order, next.take(t.used))
+	}
+	return order
+}
+
+func (k *kindOfFault) addAt(name string, plan int) {
+	i := slices.IndexFunc(k.sites, func(s *spot) bool { return s.name == name })
+	if i < 0 {
+		i = len(k.sites)
+		k.sites = append(k.sites, &spot{name: name})
+	}
+	k.sites[i].plans = append(k.sites[i].plans, plan)
+}
+
+// take returns the next plan of the kind.
+func (k *kindOfFault) take(used map[string]int) (plan int) {
+	s := slices.MinFunc(k.sites, func(a, b *spot) int { return cmp.Or(a.had-b.had, used[a.name]-used[b.name]) })
+	plan, s.plans = s.plans[0], s.plans[1:]
+	s.had++
+	k.had++
+	used[s.name]++
+	if len(s.plans) == 0 {
+		k.sites = slices.DeleteFunc(k.sites, func(other *spot) bool { return other == s })
+	}
+	return plan
+}
+
+// sites has what is done at places of a run, by the place.
+type sites map[placeKey]string
+
+// placeKey is a place: which of its point, and at events of which kind.
+type placeKey struct {
+	point fault.Point
+	at    int
+	of    string
+}
+
+// numbers are what two sites of one kind may differ in, such as the ordinals of Pods.
+var numbers = regexp.MustCompile(`\d+`)
+
+// sitesOf returns the sites of places.
+func sitesOf(places []fault.Place) sites {
+	at := sites{}
+	for _, p := range places {
+		at[placeOf(p.Point, p.At, p.Of)] = numbers.ReplaceAllString(p.Site, "N")
+	}
+	return at
+}
+
+// placeOf returns a place as a key.
+func placeOf(point fault.Point, at int, of string) placeKey {
+	if point != fault.AtEvent {
+		of = ""
+	}
+	return placeKey{point, at, of}
+}
+
+// of returns the site of a plan with one fault; "" where it is not known.
+func (at sites) of(p fault.Plan) string {
+	if len(p.Faults) != 1 || p.Transition != "" {
+		return ""
+	}
+	f := p.Faults[0]
+	return at[placeOf(f.Kind.Point(), f.At, f.Of)]
 }
 
 // kindOfChange returns in which way a transition changes a property, by its name.
@@ -98,9 +220,9 @@ func (s shard) whole() bool { return s.n <= 1 }
 func (s shard) first() bool { return s.index <= 1 }
 
 // of returns which of the plans belong to the shard, in order. Every shard gets plans of all kinds.
-func (s shard) of(plans []fault.Plan) []int {
+func (s shard) of(plans []fault.Plan, at sites) []int {
 	var list []int
-	for place, i := range telling(plans) {
+	for place, i := range telling(plans, at) {
 		if s.whole() || place%s.n == s.index-1 {
 			list = append(list, i)
 		}
@@ -110,8 +232,8 @@ func (s shard) of(plans []fault.Plan) []int {
 }
 
 // sample returns which n of the plans belong to a sample, in order.
-func sample(plans []fault.Plan, n int) []int {
-	order := telling(plans)
+func sample(plans []fault.Plan, n int, at sites) []int {
+	order := telling(plans, at)
 	firstPair := slices.IndexFunc(order, func(i int) bool { return len(plans[i].Faults) > 1 })
 	if firstPair < 0 {
 		firstPair = len(order)

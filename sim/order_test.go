@@ -13,26 +13,46 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
 
-// With little time, each kind of fault is tried before one is tried again, at places all over the
-// run; pairs come last.
+// With little time, each kind of fault is tried before one is tried again as often, those that find
+// more before others, at places all over the run; pairs come last.
 func TestTellingOrder(t *testing.T) {
 	plans := mustParse(t,
 		"crash after write 1; crash after write 2", "crash after write 1", "panic at read 1", "crash after write 2", "refuse write 2: 409",
-		"refuse write 2: 500", "crash after write 3", "panic at read 2", "crash after write 4", "seed 1")
-	var got []string
-	for _, i := range telling(plans) {
-		got = append(got, plans[i].String())
+		"refuse write 2: 500", "refuse write 3: 500", "crash after write 3", "panic at read 2", "crash after write 4", "seed 1")
+	at := sites{}
+	for n, what := range []string{"", "create x", "update y status", "update y status", "update y"} {
+		at[placeKey{point: fault.AtWrite, at: n}] = what
 	}
-	want := []string{
-		"seed 1",
-		"crash after write 1", "panic at read 1", "refuse write 2: 409", "refuse write 2: 500",
-		"crash after write 3", "panic at read 2",
-		"crash after write 2",
-		"crash after write 4",
-		"crash after write 1; crash after write 2",
+	tests := []struct {
+		name string
+		at   sites
+		want []string
+	}{
+		{"by place", nil, []string{
+			"seed 1",
+			"refuse write 2: 500", "crash after write 1", "panic at read 1", "refuse write 2: 409", "refuse write 3: 500",
+			"crash after write 3", "panic at read 2",
+			"crash after write 2",
+			"crash after write 4",
+			"crash after write 1; crash after write 2",
+		}},
+		{"by what is written", at, []string{
+			"seed 1",
+			"refuse write 2: 500", "crash after write 1", "panic at read 1", "refuse write 2: 409", "refuse write 3: 500",
+			"crash after write 4", "panic at read 2",
+			"crash after write 3",
+			"crash after write 2",
+			"crash after write 1; crash after write 2",
+		}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+	for _, test := range tests {
+		var got []string
+		for _, i := range telling(plans, test.at) {
+			got = append(got, plans[i].String())
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: %s", test.name, diff)
+		}
 	}
 }
 
@@ -40,7 +60,7 @@ func TestTellingOrder(t *testing.T) {
 func TestSample(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plans, n := plansOf(t), rapid.IntRange(1, 30).Draw(t, "n")
-		got := sample(plans, n)
+		got := sample(plans, n, nil)
 		if !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) || len(got) > n {
 			t.Fatalf("a sample of %d plans is %v", n, got)
 		}
@@ -83,7 +103,7 @@ func TestShardsHaveAllPlansOnce(t *testing.T) {
 		for i := range all {
 			all[i] = i
 		}
-		order := telling(plans)
+		order := telling(plans, nil)
 		slices.Sort(order)
 		if !slices.Equal(order, all) {
 			t.Fatalf("the order of %d plans is %v", len(plans), order)
@@ -91,11 +111,11 @@ func TestShardsHaveAllPlansOnce(t *testing.T) {
 		n := rapid.IntRange(1, 9).Draw(t, "shards")
 		var union []int
 		for i := 1; i <= n; i++ {
-			part := shard{i, n}.of(plans)
+			part := shard{i, n}.of(plans, nil)
 			if len(part) > len(plans)/n+1 || !slices.IsSorted(part) {
 				t.Fatalf("shard %d of %d has %d of %d plans: %v", i, n, len(part), len(plans), part)
 			}
-			if !slices.Equal(part, (shard{i, n}).of(plans)) {
+			if !slices.Equal(part, (shard{i, n}).of(plans, nil)) {
 				t.Fatal("a shard has other plans the next time")
 			}
 			union = append(union, part...)
@@ -104,7 +124,7 @@ func TestShardsHaveAllPlansOnce(t *testing.T) {
 		if !slices.Equal(union, all) {
 			t.Fatalf("%d shards have the plans %v", n, union)
 		}
-		if !slices.Equal(shard{}.of(plans), all) {
+		if !slices.Equal(shard{}.of(plans, nil), all) {
 			t.Fatal("without shards, plans are missing")
 		}
 	})

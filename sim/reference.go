@@ -26,6 +26,7 @@ type reference struct {
 	needs  []permission.Need
 	unused []string // the rules of Workload.RBAC that no run without faults has used
 	first  *result
+	joins  map[string]bool // marks from which a run has continued without a finding; nil: no run ends early
 
 	changing map[string]*reference // of transitions, by name, for runs of them with faults
 }

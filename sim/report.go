@@ -33,6 +33,7 @@ type Report struct {
 	again      *repeat
 	explorer   *explorer
 	shard      shard
+	sites      sites
 	budget     budget
 	deadline   func() (time.Time, bool) // of the test
 }
@@ -79,7 +80,7 @@ func (r *Report) explore(t *testing.T) {
 		r.fill(list, 0)
 		return
 	}
-	r.explorer.places, r.explorer.skipped = ref.places, r.settings.skipped
+	r.explorer.places, r.explorer.skipped, r.sites = ref.places, r.settings.skipped, sitesOf(ref.places)
 	all, err := r.plans(t, ref)
 	if err != nil {
 		t.Fatalf("sim: %v", err)
@@ -109,7 +110,7 @@ func (r *Report) explore(t *testing.T) {
 	for i, o := range outcomes {
 		ran[places[i]] = o.Plan != ""
 	}
-	mine := r.shard.of(all)
+	mine := r.shard.of(all, r.sites)
 	r.simulation.Plans.NotRun = notRun(at(all, mine), func(i int) bool { return ran[mine[i]] })
 	r.fill(list, len(mine)-len(r.Plans))
 }
@@ -140,14 +141,14 @@ func (r *Report) checkDefinitions(t testing.TB) (end func()) {
 // chosen returns which of the plans are to be run, in order, and why others of the shard are not,
 // if there are any.
 func (r *Report) chosen(all []fault.Plan) (places []int, reason string) {
-	mine := r.shard.of(all)
+	mine := r.shard.of(all, r.sites)
 	if r.settings.sample > 0 && r.shard == (shard{}) {
-		if places = sample(all, r.settings.sample); len(places) < len(mine) {
+		if places = sample(all, r.settings.sample, r.sites); len(places) < len(mine) {
 			reason = report.Sample
 		}
 		return places, reason
 	}
-	inBudget := r.budget.of(all)
+	inBudget := r.budget.of(all, r.sites)
 	places = slices.DeleteFunc(slices.Clone(mine), func(i int) bool { _, ok := slices.BinarySearch(inBudget, i); return !ok })
 	if len(places) < len(mine) {
 		reason = report.Budget + r.budget.text
@@ -173,7 +174,7 @@ func (r *Report) run(t *testing.T, plans []fault.Plan) []outcome {
 	stop := newStopper(deadline)
 	stop.spend(r.budget)
 	defer stop.onInterrupt()()
-	r.explorer.stop, r.explorer.found, r.explorer.order = stop, newFound(t.Name()), telling
+	r.explorer.stop, r.explorer.found, r.explorer.order, r.explorer.joins = stop, newFound(t.Name()), func(plans []fault.Plan) []int { return telling(plans, r.sites) }, !r.settings.whole
 	outcomes, err := r.explorer.run(plans)
 	if err != nil {
 		t.Fatalf("sim: %v", err)
@@ -191,7 +192,7 @@ func (r *Report) run(t *testing.T, plans []fault.Plan) []outcome {
 		r.simulation.Stopped = ""
 	}
 	// What follows may take some of the time that is kept for it.
-	r.explorer.stop, r.explorer.found, r.explorer.order = newStopper(deadline), nil, nil
+	r.explorer.stop, r.explorer.found, r.explorer.order, r.explorer.joins = newStopper(deadline), nil, nil, false
 	return outcomes
 }
 
@@ -199,7 +200,7 @@ func (r *Report) run(t *testing.T, plans []fault.Plan) []outcome {
 func (r *Report) outcome(order int, plan fault.Plan, o outcome) report.Outcome {
 	return report.Outcome{
 		Order: order, Plan: plan, Again: r.again.line(plan), Requests: o.Requests, Fired: o.Fired,
-		Violations: o.Violations, Writes: o.Writes, Trace: o.Trace,
+		Joined: o.Joined, Violations: o.Violations, Writes: o.Writes, Trace: o.Trace,
 	}
 }
 

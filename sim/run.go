@@ -68,6 +68,7 @@ type run struct {
 	entries     []int   // for each checkpoint, its entry in the trace
 	ended       int     // the last checkpoint of the script
 	played      *played // in a simulation of transitions; nil in others
+	joint       *joint
 }
 
 // backoffCap is how long controller-runtime's rate limiter makes a failing object wait at most, and
@@ -84,6 +85,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 		account: allowed.account, usage: allowed.recorded(), writes: writes.New(), needs: needs.New(),
 		played: newPlayed(workload.course),
 	}
+	r.joint = &joint{run: r}
 	server := apiserver.New(apiserver.Options{Now: time.Now, Seed: plan.Seed + 1, Authorizer: authorizerOf(r.usage), Refused: r.refused})
 	if err := server.InstallPrepared(prepared(crds)); err != nil {
 		return nil, fmt.Errorf("installing the definitions: %w", err)

@@ -27,6 +27,7 @@ type settings struct {
 	sample  int
 	budget  string
 	stale   bool // plans with stale lists, too
+	whole   bool // no plan joins an earlier one
 	seed    uint64
 	until   []oracle.Name
 	without oracleSet
@@ -114,12 +115,14 @@ var (
 	planFlag   = flag.String("sim.plan", "", "run only this `plan` of a simulation, and print what happened")
 	shardFlag  = flag.String("sim.shard", "", "run only a part of the plans: the `i/n`-th, such as 2/4")
 	budgetFlag = flag.String("sim.budget", "", "run the plans that a `budget` has: smoke, quick, full, or a time such as 10m")
+	wholeFlag  = flag.Bool("sim.whole", false, "run each plan to its end, also where an earlier one has continued in the same way and shown nothing")
 	jsonFlag   = flag.String("sim.json", "", "write what the simulations have found to this `file`, as JSON, or into this directory")
 	htmlFlag   = flag.String("sim.html", "", "write what the simulations have found to this `file`, as a page of HTML, or into this directory")
 )
 
 func newSettings(options []Option) *settings {
 	s := &settings{without: oracleSet{}, skipped: map[fault.Kind]string{}, rules: judge.Rules{ComesAndGoes: map[string]bool{}, Keeps: map[string]string{}, Unwatched: map[string]string{}}}
+	s.whole = *wholeFlag
 	for _, o := range options {
 		o(s)
 	}

@@ -303,7 +303,7 @@ func TestTransitionsWithFaults(t *testing.T) {
 				faults[f.String()] = true
 			}
 		}
-		if len(r.Plans) != 9 || len(faults) != 6 {
+		if len(r.Plans) != 9 || len(faults) < 5 { // mostly others with each transition
 			t.Errorf("got %q", r.Plans)
 		}
 	})

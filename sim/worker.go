@@ -56,6 +56,8 @@ type outcome struct {
 	Meant      []int             `json:",omitempty"` // which options ByDesign match what it violates
 	Err        string            `json:",omitempty"`
 	Last       bool              `json:",omitempty"` // the worker ends after this plan
+	Marks      []string          `json:",omitempty"` // after which the run has shown nothing
+	Joined     bool              `json:",omitempty"` // the run has ended early, at the mark of another one
 
 	unfinished bool // the exploration was stopped before the plan has ended
 }
@@ -108,16 +110,23 @@ func work(t *testing.T, w *Workload, s *settings) {
 		t.Fatalf("the run without faults does not work in a worker: %v", err)
 	}
 	collectLess()
+	if ref != nil {
+		ref.joins = map[string]bool{}
+	}
 	leaks := 0
 	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, longestLine)
 	for lines.Scan() {
-		o := outcome{Plan: lines.Text()}
+		text, marks := splitLine(lines.Text())
+		ref.addMarks(marks)
+		o := outcome{Plan: text}
 		if plan, err := fault.ParsePlan(o.Plan); err != nil {
 			o.Err = err.Error()
 		} else if result, err := runPlan(t, w, crds, plan, ref, s.silent()); err != nil {
 			o.Err = err.Error()
 		} else {
 			o.Violations, o.Writes = ref.news(plan, result.violations, result.writes)
+			o.Marks, o.Joined = result.run.joint.cleanMarks(o.Violations), result.run.joint.joined
 			o.Violations, o.Writes, o.Meant = s.split(plan, o.Violations, o.Writes)
 			o.Fired, o.Requests, o.Needs = result.fired, result.requests, news.of(result.needs)
 			if len(o.Violations) > 0 {
@@ -189,6 +198,7 @@ type worker struct {
 	results *os.File
 	stderr  *tail
 	before  string // what is written to it before the first plan
+	marks   int    // how many marks of the batch it knows
 }
 
 // tail keeps the end of what is written to it.
@@ -275,7 +285,7 @@ const planTime = 2 * time.Minute
 
 // run lets the worker run a plan, which may take up to a time. The output of a worker that dies of
 // the plan says what was violated.
-func (w *worker) run(plan string, patience time.Duration) (o outcome, alive bool) {
+func (w *worker) run(plan string, marks []string, patience time.Duration) (o outcome, alive bool) {
 	var hung atomic.Bool
 	started, before := time.Now(), processorTime(w.command.Process.Pid)
 	var timer *time.Timer
@@ -289,7 +299,7 @@ func (w *worker) run(plan string, patience time.Duration) (o outcome, alive bool
 		time.AfterFunc(5*time.Second, func() { _ = w.command.Process.Kill() })
 	})
 	// Results have a pipe of their own: the operator and the test may print.
-	_, err := io.WriteString(w.in, w.before+plan+"\n")
+	_, err := io.WriteString(w.in, w.before+joinLine(plan, marks))
 	w.before = ""
 	var line []byte
 	if err == nil {

@@ -43,7 +43,7 @@ func (w *World) fail(err error) {
 func (w *World) play() {
 	defer func() {
 		switch e := recover().(type) {
-		case nil:
+		case nil, endOfRun:
 			return
 		case scriptError:
 			if !errors.Is(e.err, errAborted) {
@@ -69,6 +69,9 @@ func (w *World) play() {
 	w.proveIdle()
 	w.must("look at the caches", func() error { w.run.judge.Idle(w.run.processes.idle(0)); return nil })
 }
+
+// endOfRun ends the script of a run that joins an earlier one.
+type endOfRun struct{}
 
 // endOfBeginning ends a script of which only the beginning is played.
 type endOfBeginning struct{}
@@ -187,14 +190,18 @@ func (w *World) Settle() {
 		w.Sleep(backoffCap)
 		w.becomeIdle()
 	}
-	proves := false
+	proves, joins := false, false
 	w.must("look at the world", func() error {
 		w.run.addCheckpoint()
 		w.run.judge.Idle(w.run.processes.idle(len(w.run.checkpoints)))
 		proves = w.run.injector.Checkpoint(len(w.run.checkpoints))
+		joins = !proves && w.run.joint.join()
 		return nil
 	})
-	if proves {
+	switch {
+	case joins:
+		panic(endOfRun{})
+	case proves:
 		w.proveIdle()
 	}
 }

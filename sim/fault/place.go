@@ -25,6 +25,7 @@ type Place struct {
 	Point Point
 	At    int    // which of its point; write 0 is before the operator starts
 	Of    string // AtEvent: the kind of the object, by which events are counted
+	Site  string // what the operator does or is shown there, for the order of plans; may be empty
 
 	Write   *Write // AtWrite, but for write 0
 	Mutates bool   // AtCall: the call has an effect outside

@@ -21,6 +21,7 @@ type Outcome struct {
 	Again      string // the command that runs it again
 	Requests   int
 	Fired      []bool // for each fault of the plan whether it has struck
+	Joined     bool   // it has ended where it continued as an earlier plan that has shown nothing from there on
 	Violations []oracle.Violation
 	Writes     []*Write // for each violation the write that is most likely wrong; nil where that is not known
 	Trace      string
@@ -149,6 +150,9 @@ func (s *Simulation) Fill(outcomes []Outcome) {
 		}
 		if slices.Contains(o.Fired, false) {
 			s.Plans.Missed++
+		}
+		if o.Joined {
+			s.Plans.Joined++
 		}
 		seen := map[oracle.Name]bool{}
 		for _, v := range o.Violations {

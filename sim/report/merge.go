@@ -83,6 +83,7 @@ func (s Simulation) add(other Simulation) (Simulation, error) {
 	s.Plans.Changes += other.Plans.Changes
 	s.Plans.Bad += other.Plans.Bad
 	s.Plans.Missed += other.Plans.Missed
+	s.Plans.Joined += other.Plans.Joined
 	s.Plans.NotRun = addNotRun(s.Plans.NotRun, other.Plans.NotRun)
 	s.Violated = addCounts(s.Violated, other.Violated)
 	s.Findings = addFindings(s.Findings, other.Findings)

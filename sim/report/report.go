@@ -71,6 +71,7 @@ type Plans struct {
 	Changes int `json:"changes,omitempty"` // with a transition, alone or with a fault
 	Bad     int `json:"bad"`               // that violate an oracle
 	Missed  int `json:"missed"`            // in which a fault found no place
+	Joined  int `json:"joined,omitempty"`  // that ended where an earlier one was the same and has shown nothing from there on
 
 	// NotRun are the kinds of faults of which plans were not run, the one with most of them first.
 	NotRun []NotRun `json:"notRun,omitempty"`

@@ -232,6 +232,9 @@ func (s *Simulation) Summary() string {
 	if p.Missed > 0 {
 		fmt.Fprintf(&b, "; in %d plans a fault found no place, because the run had become another one", p.Missed)
 	}
+	if p.Joined > 0 {
+		fmt.Fprintf(&b, "; %d ended early, as an earlier one has continued in the same way and shown nothing", p.Joined)
+	}
 	if len(s.Shards) > 0 {
 		fmt.Fprintf(&b, "\n  only shard %s of the plans", strings.Join(s.Shards, " and "))
 	}

@@ -87,7 +87,7 @@ func (in *Injector) hold(c *Call, d time.Duration) *Answer {
 func (in *Injector) Call(c *Call) *Answer {
 	in.calls++
 	c.n = in.calls
-	in.Catalog.note(fault.Place{Point: fault.AtCall, At: c.n, Mutates: c.Call.Mutates})
+	in.Catalog.note(fault.Place{Point: fault.AtCall, At: c.n, Site: c.Call.String(), Mutates: c.Call.Mutates})
 	if in.Actors.Stops(c.Call) {
 		in.Trace.Add(c.Actor, numbered("call", c.n), c.Call.String()+" -> out of order")
 		return &Answer{Err: external.ErrUnavailable}

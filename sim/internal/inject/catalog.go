@@ -84,7 +84,7 @@ func (c *Catalog) write(in *cluster.Cluster, n int, r *apiserver.Request) {
 			w.Annotated = append(w.Annotated, of)
 		}
 	}
-	c.note(fault.Place{Point: fault.AtWrite, At: n, Write: w})
+	c.note(fault.Place{Point: fault.AtWrite, At: n, Site: cluster.Describe(r), Write: w})
 }
 
 // holdsUsersObjects reports whether an object is a Namespace with objects of users in it: no one

@@ -130,9 +130,13 @@ func TestPlacesOfARun(t *testing.T) {
 		got = append(got, p)
 	}
 	equal(t, "places", []fault.Place{
-		{Point: fault.AtWrite}, {Point: fault.WhenIdle, At: 1}, {Point: fault.WhenIdle, At: 2}, {Point: fault.AtWrite, At: 1},
-		{Point: fault.AtRead, At: 1}, {Point: fault.AtCall, At: 1, Mutates: true}, {Point: fault.AtEvent, At: 1, Of: "secrets"},
-		{Point: fault.AtEvent, At: 1, Of: "jobs.batch"}, {Point: fault.AtEvent, At: 2, Of: "secrets"}, {Point: fault.AtDeletion, At: 1},
-		{Point: fault.AtDetour, At: 1},
+		{Point: fault.AtWrite}, {Point: fault.WhenIdle, At: 1}, {Point: fault.WhenIdle, At: 2},
+		{Point: fault.AtWrite, At: 1, Site: "patch configmaps default/x"},
+		{Point: fault.AtRead, At: 1, Site: "list configmaps"},
+		{Point: fault.AtCall, At: 1, Site: "buckets create", Mutates: true},
+		{Point: fault.AtEvent, At: 1, Of: "secrets", Site: "ADDED secrets default/s"},
+		{Point: fault.AtEvent, At: 1, Of: "jobs.batch", Site: "ADDED jobs.batch default/s"},
+		{Point: fault.AtEvent, At: 2, Of: "secrets", Site: "ADDED secrets default/s"},
+		{Point: fault.AtDeletion, At: 1}, {Point: fault.AtDetour, At: 1},
 	}, got)
 }

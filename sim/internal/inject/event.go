@@ -55,7 +55,7 @@ var eventEffects = map[fault.Kind]func(in *Injector, f fault.Fault, e *Event) (t
 func (in *Injector) Event(e *Event) (taken bool) {
 	in.events[e.Kind]++
 	n := in.events[e.Kind]
-	in.Catalog.note(fault.Place{Point: fault.AtEvent, At: n, Of: e.Kind})
+	in.Catalog.note(fault.Place{Point: fault.AtEvent, At: n, Of: e.Kind, Site: e.Text})
 	for _, f := range in.due(fault.AtEvent, n, e.Kind) {
 		in.fire(f, e.Actor)
 		if eventEffects[f.Kind](in, f.Fault, e) {

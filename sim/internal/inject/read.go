@@ -4,6 +4,7 @@
 package inject
 
 import (
+	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
@@ -23,7 +24,7 @@ var readEffects = map[fault.Kind]func(f fault.Fault, r *Read) *Answer{
 // Read counts a read and lets the faults strike that the plan has for it. It returns the answer.
 func (in *Injector) Read(r *Read) *Answer {
 	in.reads++
-	in.Catalog.note(fault.Place{Point: fault.AtRead, At: in.reads})
+	in.Catalog.note(fault.Place{Point: fault.AtRead, At: in.reads, Site: cluster.Describe(r.Request)})
 	for _, f := range in.due(fault.AtRead, in.reads, "") {
 		in.fire(f, r.Actor)
 		return readEffects[f.Kind](f.Fault, r)
