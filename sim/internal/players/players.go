@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"time"
 
@@ -136,16 +137,16 @@ type change struct {
 // react queues the calls that a change causes.
 func (p *Players) react(c change) {
 	kind := c.Resource.GroupResource()
-	content := c.New
-	if content == nil {
-		content = c.Old
-	}
-	owner := metav1.GetControllerOf(&unstructured.Unstructured{Object: content})
+	owners := controllersOf(c)
+	seen := map[reflect.Type][]client.Object{} // the object before and after, by the type of a watch
 	for i, a := range p.cast {
 		if a.resource == kind && c.New != nil {
 			p.call(target{i, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}}, c.at)
 		}
-		if owner != nil && owner.Kind == a.kind.Kind && groupOf(owner.APIVersion) == a.kind.Group {
+		for _, owner := range owners {
+			if owner.Kind != a.kind.Kind || groupOf(owner.APIVersion) != a.kind.Group {
+				continue
+			}
 			key := client.ObjectKey{Namespace: c.Namespace, Name: owner.Name}
 			if !a.namespaced {
 				key.Namespace = ""
@@ -153,11 +154,43 @@ func (p *Players) react(c change) {
 			p.call(target{i, key}, c.at)
 		}
 		for _, w := range a.watches {
-			if w.resource == kind {
-				p.callWatchers(i, w, c)
+			if w.resource != kind {
+				continue
 			}
+			as := reflect.TypeOf(w.Kind)
+			if seen[as] == nil {
+				seen[as] = decodeChange(c, w.Kind)
+			}
+			p.callWatchers(i, w, seen[as], c.at)
 		}
 	}
+}
+
+// controllersOf returns the controllers of an object that has changed: as it was and as it is, for who
+// has lost it may need another one.
+func controllersOf(c change) []metav1.OwnerReference {
+	var owners []metav1.OwnerReference
+	for _, content := range []map[string]any{c.Old, c.New} {
+		owner := metav1.GetControllerOfNoCopy(&unstructured.Unstructured{Object: content})
+		if owner != nil && !slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
+			owners = append(owners, *owner)
+		}
+	}
+	return owners
+}
+
+// decodeChange returns an object that has changed in the type of kind, as it was and as it is.
+func decodeChange(c change, kind client.Object) []client.Object {
+	objs := []client.Object{}
+	for _, content := range []map[string]any{c.Old, c.New} {
+		if content == nil {
+			continue
+		}
+		if obj := decode(content, kind); obj != nil {
+			objs = append(objs, obj)
+		}
+	}
+	return objs
 }
 
 func groupOf(apiVersion string) string {
@@ -168,20 +201,12 @@ func groupOf(apiVersion string) string {
 	return gv.Group
 }
 
-// callWatchers queues the calls for the objects that depend on one that has changed, as it was and as
-// it is.
-func (p *Players) callWatchers(i int, w watch, c change) {
+// callWatchers queues the calls for the objects that depend on one that has changed.
+func (p *Players) callWatchers(i int, w watch, seen []client.Object, at time.Time) {
 	stage := player.NewStage(world{p}, p.cast[i].Name())
-	for _, content := range []map[string]any{c.Old, c.New} {
-		if content == nil {
-			continue
-		}
-		obj := decode(content, w.Kind)
-		if obj == nil {
-			continue
-		}
+	for _, obj := range seen {
 		for _, key := range w.Map(stage, obj) {
-			p.call(target{i, key}, c.at)
+			p.call(target{i, key}, at)
 		}
 	}
 }
