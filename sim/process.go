@@ -28,6 +28,7 @@ import (
 // A Process is one life of an operator: from its start to its end or crash. What it hands out
 // works only as long as the process lives.
 type Process struct {
+	member
 	run     *run
 	owner   *schedule.Owner // named operator, operator-2 after the first restart, ...
 	cancel  context.CancelCauseFunc
@@ -44,7 +45,7 @@ type Process struct {
 }
 
 func newProcess(r *run, name string, cancel context.CancelCauseFunc) *Process {
-	p := &Process{run: r, owner: &schedule.Owner{Name: name}, cancel: cancel, caches: newCaches(), results: newReconciles(), reads: newReads(r.scheme, r.cluster.Server.ResourceFor), began: time.Now()}
+	p := &Process{member: r.fakes.Member(), run: r, owner: &schedule.Owner{Name: name}, cancel: cancel, caches: newCaches(), results: newReconciles(), reads: newReads(r.scheme, r.cluster.Server.ResourceFor), began: time.Now()}
 	p.caches.handled, p.results.reads = p.reads.handled, p.reads
 	return p
 }

@@ -24,6 +24,7 @@ import (
 // Every method waits until it is done. What can't be done ends the run, as a mistake of the script,
 // so that scripts need no error handling.
 type World struct {
+	member
 	run     *run
 	clients int // that Config has made
 	detours int

@@ -24,6 +24,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/internal/fakes"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 
@@ -45,6 +46,9 @@ type Options struct {
 	Scheme  *runtime.Scheme
 	Trace   *trace.Trace
 
+	// Fakes are those that players can use. If it is nil, they have fakes of their own.
+	Fakes *fakes.Run
+
 	// MaxCalls is how often a player may be called for one object. 0 means that there is no limit:
 	// runs of hours in real time have none.
 	MaxCalls int
@@ -56,6 +60,7 @@ type Options struct {
 // Players are those of one run. Only the driver uses them.
 type Players struct {
 	Options
+	fakes.Member
 	objects   *objects
 	cast      []*actor
 	changes   []change // whose calls are not queued yet
@@ -94,7 +99,10 @@ type item struct {
 // New returns the players of a run. It returns an error if the cluster does not know one of their
 // kinds.
 func New(o Options) (*Players, error) {
-	p := &Players{Options: o, objects: newObjects(o.Cluster.Server, o.Scheme), failures: map[target]int{}, calls: map[target]int{}}
+	if o.Fakes == nil {
+		o.Fakes = fakes.New()
+	}
+	p := &Players{Options: o, Member: o.Fakes.Member(), objects: newObjects(o.Cluster.Server, o.Scheme), failures: map[target]int{}, calls: map[target]int{}}
 	for _, q := range o.Set {
 		k, err := p.objects.kindOf(q.Object())
 		if err != nil {
@@ -315,7 +323,10 @@ func (p *Players) exhausted(t target) bool {
 // world is the cluster as players see it.
 type world struct{ *Players }
 
-var _ player.World = world{}
+var (
+	_ player.World = world{}
+	_ fakes.OfRun  = world{}
+)
 
 func (w world) Object(kind client.Object, key client.ObjectKey) client.Object {
 	return w.objects.get(kind, key)
