@@ -123,7 +123,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 	r.watches.faults = r.injector
 	r.processes = &processes{
 		schedule: r.schedule, trace: r.trace, operate: workload.Operator, do: r.do, crashed: r.watches.endOf, ended: r.operatorEnded,
-		create: func(name string, cancel context.CancelCauseFunc) *Process { return newProcess(r, name, cancel) },
+		create: processesOf(r),
 	}
 	r.gateway = &gateway{
 		schedule: r.schedule, cluster: r.cluster, injector: r.injector, watches: r.watches, judge: r.judge, writes: r.writes, exhausted: r.exhausted,

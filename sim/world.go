@@ -308,7 +308,7 @@ func (w *World) lookInto(key, system string, do func(s *inventory)) {
 // do not strike at what it requests.
 func (w *World) Config() *rest.Config {
 	w.clients++
-	p := newProcess(w.run, fmt.Sprintf("user-%d", w.clients), func(error) {})
+	p := newProcess(w.run, fmt.Sprintf("user-%d", w.clients), func(error) {}, nil)
 	p.user = true
 	config := p.Config()
 	config.UserAgent = "user"
