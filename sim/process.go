@@ -77,7 +77,8 @@ func (p *Process) Scheme() *runtime.Scheme { return p.run.scheme }
 // simulator watches, and a client whose reads it sees. An operator that replaces Logger,
 // Cache.NewInformer or NewClient works, too, but the simulator does not see then whether its last
 // reconciles have failed, whether it changes objects of its caches in place, or whether it reads
-// what it does not watch. One that replaces NewCache hangs when it is stopped while its caches start.
+// what it does not watch. One that replaces NewCache, and does not wrap this one, hangs when it is
+// stopped while its caches start.
 func (p *Process) ManagerOptions() ctrl.Options {
 	return ctrl.Options{
 		Scheme:                 p.Scheme(),

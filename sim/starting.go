@@ -56,14 +56,14 @@ func (c *startingCache) WaitForCacheSync(ctx context.Context) bool {
 	}
 }
 
-// isCalledByManager reports whether a manager has called the caller, and not a source of a controller,
-// whose context ends when it should.
+// isCalledByManager reports whether a manager that starts has called the caller, also through a cache
+// that wraps this one, and not a source of a controller, whose context ends when it should.
 func isCalledByManager() bool {
-	callers := make([]uintptr, 3)
+	callers := make([]uintptr, 6)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)])
 	for {
 		frame, more := frames.Next()
-		if strings.Contains(frame.Function, "controller-runtime/pkg/manager.") {
+		if strings.Contains(frame.Function, "controller-runtime/pkg/manager.(*runnables).Add") {
 			return true
 		}
 		if !more {

@@ -11,7 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -83,11 +85,20 @@ func elects(o *ctrl.Options) {
 	o.WebhookServer = webhooks{}
 }
 
+// wraps makes the cache of a manager as package handlers does.
+func wraps(o *ctrl.Options) {
+	inner := o.NewCache
+	o.NewCache = func(config *rest.Config, options cache.Options) (cache.Cache, error) {
+		c, err := inner(config, options)
+		return struct{ cache.Cache }{c}, err
+	}
+}
+
 // A process that is stopped or crashes in its first moments, while its manager starts its caches, its
 // webhooks or its election, ends. It is no hang, and the next process does the work.
 func TestFaultsWhileAManagerStarts(t *testing.T) {
 	rings.Test(t, "simulates")
-	for name, options := range map[string]func(*ctrl.Options){"alone": nil, "elected": elects} {
+	for name, options := range map[string]func(*ctrl.Options){"alone": nil, "elected": elects, "wrapped": wraps} {
 		for _, plan := range []string{"crash after write 1", "stop at write 1"} {
 			for _, after := range []time.Duration{0, 50 * time.Millisecond, 150 * time.Millisecond, 350 * time.Millisecond} {
 				w := Workload{Operator: started{after, options}.operate, Script: func(w *World) { w.Settle() }}
