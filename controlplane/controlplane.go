@@ -47,8 +47,8 @@ type Options struct {
 	// come last and so override those that this package sets.
 	Flags map[string][]string
 
-	// LogDir is an existing directory for the logs of the processes, one file
-	// each, which remain there. If it is empty, logs are removed with the control plane.
+	// LogDir is the directory for the logs of the processes, one file each, which remain there. It is
+	// created if it does not exist. If it is empty, logs are removed with the control plane.
 	LogDir string
 
 	// Progress, if not nil, receives the progress of a build; see [BuildOptions].
@@ -91,6 +91,11 @@ type ControlPlane struct {
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	if err := platformError(); err != nil {
 		return nil, err
+	}
+	if options.LogDir != "" { // before a build, which takes minutes
+		if err := ensureLogDirectory(options.LogDir); err != nil {
+			return nil, fmt.Errorf("starting a control plane: %w", err)
+		}
 	}
 	options.Parts = options.Parts.withNeeded()
 	assets := options.Assets

@@ -33,6 +33,17 @@ func newDirectory() (directory, error) {
 	return directory(dir), nil
 }
 
+// ensureLogDirectory creates the directory for logs, and those above it, unless it exists.
+func ensureLogDirectory(dir string) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return fmt.Errorf("the directory for logs %s is a file: name another one, or move the file away", dir)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("creating the directory for logs: %w", err)
+	}
+	return nil
+}
+
 // file returns the path of a file in the directory.
 func (d directory) file(name string) string {
 	return filepath.Join(string(d), name)

@@ -178,7 +178,7 @@ func (r replica) run(ctx context.Context, p *sim.Process, start time.Time) error
 	options := p.ManagerOptions()
 	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(30*time.Second), new(20*time.Second), new(8*time.Second)
 	if r.handlers {
-		options.NewCache = handlers.NewCache
+		options.NewCache = handlers.Wrap(options.NewCache)
 	}
 	of := sharding.Options{Ring: "things", Name: r.name, Namespace: "operators"}
 	if r.ringless {

@@ -75,7 +75,7 @@ func runOnce(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomRes
 		}
 		seedGlobals(t, plan.Seed)
 		seedCrypto(t, plan.Seed)
-		result = r.drive(before, (&World{run: r}).play)
+		result = r.drive(before, (&World{member: r.fakes.Member(), run: r}).play)
 	})
 	return result, err
 }

@@ -39,7 +39,7 @@ func TestExamples(test *testing.T) {
 	}
 	for name, example := range map[string]func(){
 		"Run": ExampleRun, "Manager": ExampleManager, "Script": ExampleWorld, "Detour": ExampleDetour,
-		"Call": ExampleProcess_Call, "HTTP": ExampleProcess_HTTP, "External": ExampleProcess_External, "Fake": ExampleFake,
+		"Call": ExampleProcess_Call, "HTTP": ExampleProcess_HTTP, "External": ExampleProcess_External, "Fake": ExampleFake, "Of": ExampleFake_Of,
 	} {
 		test.Run(name, func(sub *testing.T) {
 			t = sub

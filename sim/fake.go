@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/external"
+	"github.com/ctrlkit/ctrlkit/sim/internal/fakes"
+	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 
 // A Fake is the home of a fake of an external system that the user has written: there is one
@@ -20,8 +21,9 @@ import (
 //
 //	var dns = sim.NewFake("dns", func() *fakeDNS { return &fakeDNS{records: map[string]string{}} })
 //
-// The operator gets the instance with dns.Of(p), and the script with dns.Of(w). The simulator sees
-// the calls of the operator only if they go through [Process.Call] or [Process.HTTP].
+// The operator gets the instance with dns.Of(p), the script with dns.Of(w), and a player with
+// dns.Of(s). The simulator sees the calls of the operator only if they go through [Process.Call] or
+// [Process.HTTP]. A change of a fake calls no player: one that waits for it uses [player.Stage.After].
 //
 // If *fakeDNS is a [Lister], its resources take part in the comparison of worlds and in the oracles
 // about external systems, like those of [External]. The System of its calls must be the name of the
@@ -49,52 +51,36 @@ type OwnedResource struct {
 	Owner types.UID
 }
 
-// RunOf is a [Process] or a [World]: what belongs to one run.
-type RunOf interface{ runOf() *run }
+// RunOf is a [Process], a [World] or a [player.Stage]: what belongs to one run.
+type RunOf interface{ fakes.OfRun }
 
-func (p *Process) runOf() *run { return p.run }
-func (w *World) runOf() *run   { return w.run }
+var (
+	_ RunOf = &Process{}
+	_ RunOf = &World{}
+	_ RunOf = &player.Stage{}
+)
 
-// Of returns the instance of a run. Any goroutine may call it.
+// member makes what embeds it a [RunOf].
+type member = fakes.Member
+
+// Of returns the instance of a run. Any goroutine may call it. A stage that belongs to no run, which
+// only a program makes that calls players by itself, has no fakes, and Of panics.
 func (f *Fake[T]) Of(of RunOf) T {
-	r := of.runOf()
-	r.fakes.mu.Lock()
-	defer r.fakes.mu.Unlock()
-	if known, ok := r.fakes.instances[f.name]; ok {
-		instance, ok := known.(T)
-		if !ok {
-			panic(fmt.Sprintf("sim: two fakes have the name %q", f.name))
+	r := fakes.Of(of)
+	if r == nil {
+		panic(fmt.Sprintf("sim: there is no run to which the fake %q belongs", f.name))
+	}
+	instance, ok := r.Instance(f.name, func() (any, external.System) {
+		made := f.make()
+		if lister, ok := any(made).(Lister); ok {
+			return made, &listed{lister: lister, created: map[types.UID]map[string]bool{}}
 		}
-		return instance
-	}
-	instance := f.make()
-	r.fakes.instances[f.name] = instance
-	if _, taken := r.externals[f.name]; taken {
-		panic(fmt.Sprintf("sim: the workload has an external system with the name of the fake %q", f.name))
-	}
-	if lister, ok := any(instance).(Lister); ok {
-		r.fakes.added[f.name] = &listed{lister: lister, created: map[types.UID]map[string]bool{}}
+		return made, nil
+	}).(T)
+	if !ok {
+		panic(fmt.Sprintf("sim: two fakes have the name %q", f.name))
 	}
 	return instance
-}
-
-// fakes are the instances of one run.
-type fakes struct {
-	mu        sync.Mutex // guards what follows: any goroutine may ask for an instance
-	instances map[string]any
-	added     map[string]external.System // that the driver has not taken over yet
-}
-
-func newFakes() *fakes {
-	return &fakes{instances: map[string]any{}, added: map[string]external.System{}}
-}
-
-// takeOver adds the fakes that were made since the last time to the systems of the driver.
-func (f *fakes) takeOver(systems map[string]external.System) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	maps.Copy(systems, f.added)
-	clear(f.added)
 }
 
 // listed is a fake as the oracles see it.

@@ -5,13 +5,18 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ctrlkit/ctrlkit/sim/internal/fakes"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 
 // shelf is a fake that lists what was put on it.
@@ -63,5 +68,55 @@ func TestFakeOfARun(t *testing.T) {
 		if _, ok := result.checkpoints[0]["external shelf thing"]; !ok {
 			t.Errorf("the fake is not compared: %v", result.checkpoints[0])
 		}
+	}
+}
+
+// A player has the instance of the run, of which no crash makes another one.
+func TestFakeOfAPlayer(t *testing.T) {
+	for range 2 {
+		stocked := player.New(func(s *player.Stage, cm *corev1.ConfigMap) error {
+			if cm.Name == "x" {
+				shelves.Of(s).starts++
+			}
+			return nil
+		})
+		play(t, Workload{
+			Players: player.None().With(stocked),
+			Operator: func(ctx context.Context, p *Process) error {
+				shelves.Of(p).starts += 10
+				return idleOperator(ctx, p)
+			},
+			Script: func(w *World) {
+				w.Create(configMap("x"))
+				w.Settle()
+				w.must("restart", func() error { w.run.processes.restartAll(); return nil })
+				w.Sleep(time.Minute)
+				if n := shelves.Of(w).starts; n != 21 {
+					t.Errorf("got %d, want two starts and a call of the player", n)
+				}
+			},
+		}, "")
+	}
+}
+
+// Who asks for a fake outside of a run gets a message that says so.
+func TestFakeOfNoRun(t *testing.T) {
+	for want, of := range map[string]func(){
+		"there is no run":    func() { shelves.Of(player.NewStage(nil, "x")) },
+		"an external system": func() { shelves.Of(&World{member: fakes.New("shelf").Member()}) },
+		"two fakes have the name": func() {
+			w := &World{member: fakes.New().Member()}
+			NewFake("shelf", func() int { return 1 }).Of(w)
+			shelves.Of(w)
+		},
+	} {
+		t.Run(want, func(t *testing.T) {
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.Contains(got, want) {
+					t.Errorf("got the panic %q", got)
+				}
+			}()
+			of()
+		})
 	}
 }

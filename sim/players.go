@@ -9,18 +9,19 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
+	"github.com/ctrlkit/ctrlkit/sim/internal/fakes"
 	"github.com/ctrlkit/ctrlkit/sim/internal/players"
 	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 
 // castPlayers makes the players of a run. failed is called when one of them can't be right.
-func castPlayers(w *Workload, c *cluster.Cluster, t *trace.Trace, failed func(text string)) (*players.Players, error) {
+func castPlayers(w *Workload, c *cluster.Cluster, t *trace.Trace, f *fakes.Run, failed func(text string)) (*players.Players, error) {
 	set := w.Players
 	if set == nil {
 		set = player.Defaults()
 	}
-	p, err := players.New(players.Options{Set: set, Cluster: c, Scheme: schemeOf(w), Trace: t, MaxCalls: players.MaxCalls, Failed: failed})
+	p, err := players.New(players.Options{Set: set, Cluster: c, Scheme: schemeOf(w), Trace: t, Fakes: f, MaxCalls: players.MaxCalls, Failed: failed})
 	if err != nil {
 		return nil, fmt.Errorf("reading Workload.Players: %w", err)
 	}

@@ -28,9 +28,11 @@ import (
 // A Process is one life of an operator: from its start to its end or crash. What it hands out
 // works only as long as the process lives.
 type Process struct {
+	member
 	run     *run
 	owner   *schedule.Owner // named operator, operator-2 after the first restart, ...
 	cancel  context.CancelCauseFunc
+	done    <-chan struct{} // closed when cancel was called; nil for a client of the script
 	caches  *caches
 	results *reconciles
 	reads   *reads
@@ -43,8 +45,15 @@ type Process struct {
 	ended    bool          // Operator has returned
 }
 
-func newProcess(r *run, name string, cancel context.CancelCauseFunc) *Process {
-	p := &Process{run: r, owner: &schedule.Owner{Name: name}, cancel: cancel, caches: newCaches(), results: newReconciles(), reads: newReads(r.scheme, r.cluster.Server.ResourceFor), began: time.Now()}
+// processesOf returns a function that makes the processes of a run.
+func processesOf(r *run) func(name string, cancel context.CancelCauseFunc, done <-chan struct{}) *Process {
+	return func(name string, cancel context.CancelCauseFunc, done <-chan struct{}) *Process {
+		return newProcess(r, name, cancel, done)
+	}
+}
+
+func newProcess(r *run, name string, cancel context.CancelCauseFunc, done <-chan struct{}) *Process {
+	p := &Process{member: r.fakes.Member(), run: r, owner: &schedule.Owner{Name: name}, cancel: cancel, done: done, caches: newCaches(), results: newReconciles(), reads: newReads(r.scheme, r.cluster.Server.ResourceFor), began: time.Now()}
 	p.caches.handled, p.results.reads = p.reads.handled, p.reads
 	return p
 }
@@ -68,7 +77,8 @@ func (p *Process) Scheme() *runtime.Scheme { return p.run.scheme }
 // simulator watches, and a client whose reads it sees. An operator that replaces Logger,
 // Cache.NewInformer or NewClient works, too, but the simulator does not see then whether its last
 // reconciles have failed, whether it changes objects of its caches in place, or whether it reads
-// what it does not watch.
+// what it does not watch. One that replaces NewCache, and does not wrap this one, hangs when it is
+// stopped while its caches start.
 func (p *Process) ManagerOptions() ctrl.Options {
 	return ctrl.Options{
 		Scheme:                 p.Scheme(),
@@ -78,6 +88,7 @@ func (p *Process) ManagerOptions() ctrl.Options {
 		HealthProbeBindAddress: "0",
 		Controller:             config.Controller{SkipNameValidation: new(true)},
 		Cache:                  cache.Options{NewInformer: p.caches.newInformer},
+		NewCache:               p.newCache,
 		NewClient:              p.reads.newClient,
 	}
 }

@@ -31,7 +31,7 @@ type processes struct {
 
 	operate func(ctx context.Context, p *Process) error
 	do      func(key string, do func() error) error // lets the driver do something at its turn
-	create  func(name string, cancel context.CancelCauseFunc) *Process
+	create  func(name string, cancel context.CancelCauseFunc, done <-chan struct{}) *Process
 	crashed func(*Process)                   // is called when a process has crashed
 	ended   func(text string) (restart bool) // is called when one has ended by itself
 
@@ -50,7 +50,7 @@ func (ps *processes) start(crashesSoFar int) {
 	if n := len(ps.list); n > 0 {
 		name = fmt.Sprintf("operator-%d", n+1)
 	}
-	p := ps.create(name, cancel)
+	p := ps.create(name, cancel, ctx.Done())
 	ps.list = append(ps.list, p)
 	ps.running++
 	ps.mu.Unlock()
@@ -120,7 +120,8 @@ func (ps *processes) restart() {
 }
 
 // areStarting reports whether a process may not have started its caches. To cancel the context of a
-// manager then makes it spin until they have synced, without time passing.
+// manager with caches of its own then, which are no startingCache, makes it spin until they have
+// synced, without time passing.
 func (ps *processes) areStarting() bool {
 	return slices.ContainsFunc(ps.alive(), func(p *Process) bool {
 		return time.Since(p.began) < startTime || !p.caches.haveSynced() && time.Since(p.began) < mostStart

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -23,6 +25,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/apiserver/rbac"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/internal/actor"
+	"github.com/ctrlkit/ctrlkit/sim/internal/fakes"
 	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
 	"github.com/ctrlkit/ctrlkit/sim/internal/needs"
 	"github.com/ctrlkit/ctrlkit/sim/internal/players"
@@ -50,7 +53,7 @@ type run struct {
 	cluster   *cluster.Cluster
 	externals map[string]*inventory
 	systems   map[string]external.System // the externals, and the fakes that list their resources
-	fakes     *fakes
+	fakes     *fakes.Run
 	judge     *judge.Judge
 	actors    *actor.Actors
 	players   *players.Players
@@ -95,7 +98,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 			r.trace.Add("sim", "note", "the conversion webhook of "+d.Name+" is not called: only versions with the schema of the stored one can be used")
 		}
 	}
-	r.systems, r.fakes = map[string]external.System{}, newFakes()
+	r.systems = map[string]external.System{}
 	for _, e := range workload.Externals {
 		if e.Identity < IdentityName || e.Identity > IdentityNone {
 			return nil, fmt.Errorf("external system %q: set its Identity", e.Name)
@@ -103,6 +106,7 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 		r.externals[e.Name] = newInventory(e, time.Now)
 		r.systems[e.Name] = r.externals[e.Name]
 	}
+	r.fakes = fakes.New(slices.Collect(maps.Keys(r.externals))...)
 	judged := judge.Options{Plan: plan, Without: without, Systems: r.systems, Rules: workload.rules, Noticed: r.noticed}
 	if ref == nil {
 		r.catalog = &inject.Catalog{}
@@ -121,13 +125,13 @@ func newRun(workload *Workload, crds []*apiextensionsv1.CustomResourceDefinition
 	r.watches.faults = r.injector
 	r.processes = &processes{
 		schedule: r.schedule, trace: r.trace, operate: workload.Operator, do: r.do, crashed: r.watches.endOf, ended: r.operatorEnded,
-		create: func(name string, cancel context.CancelCauseFunc) *Process { return newProcess(r, name, cancel) },
+		create: processesOf(r),
 	}
 	r.gateway = &gateway{
 		schedule: r.schedule, cluster: r.cluster, injector: r.injector, watches: r.watches, judge: r.judge, writes: r.writes, exhausted: r.exhausted,
-		takeOver: func() { r.fakes.takeOver(r.systems) }, victim: func(p *Process) inject.Process { return victim{r.processes, p} },
+		takeOver: func() { r.fakes.TakeOver(r.systems) }, victim: func(p *Process) inject.Process { return victim{r.processes, p} },
 	}
-	if r.players, err = castPlayers(workload, r.cluster, r.trace, r.scriptFailed); err != nil {
+	if r.players, err = castPlayers(workload, r.cluster, r.trace, r.fakes, r.scriptFailed); err != nil {
 		return nil, err
 	}
 	r.schedule.Sources(firstOf{r.watches, r.players}, &background{server: server, active: r.schedule.Active})
@@ -304,7 +308,7 @@ func (r *run) addCheckpoint() {
 
 // snapshot takes the world as it is.
 func (r *run) snapshot() snapshot.Snapshot {
-	r.fakes.takeOver(r.systems)
+	r.fakes.TakeOver(r.systems)
 	source := snapshot.Source{Objects: r.cluster.Server.Objects(), Systems: r.systems, Names: r.judge.Names()}
 	source.Normalize = func(o *snapshot.Object) bool {
 		if normalize := r.workload.Normalize; normalize != nil && !normalize((*Object)(o)) {

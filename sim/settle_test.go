@@ -5,6 +5,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -60,5 +61,31 @@ func TestSettleWaitsForRetries(t *testing.T) {
 		return strings.Contains(v.Text, "configmaps default/x-child is missing")
 	}) {
 		t.Errorf("an operator that does not try again: %v\n%s", violations, trace)
+	}
+}
+
+// An orphan that the operator refuses is gone after its time, and what an owner has left is collected,
+// also beside an operator that is not idle meanwhile: it counts its tries.
+func TestAnOrphanBesideABusyOperator(t *testing.T) {
+	w := deploymentWorkload(func(ctx context.Context, o *operation) error {
+		if o.obj.DeletionTimestamp != nil {
+			return nil
+		}
+		tries := ""
+		if err := o.createChild(ctx); errors.Is(err, errTaken) {
+			o.requeueAfter = 20 * time.Second
+			tries = time.Now().Truncate(o.requeueAfter).String() // not another one when its own write wakes it
+		} else if err != nil {
+			return err
+		}
+		if o.obj.Annotations["tries"] == tries {
+			return nil
+		}
+		o.obj.Annotations = map[string]string{"tries": tries}
+		return o.Update(ctx, o.obj)
+	})
+	violations, trace := violationsOf(t, w, "leave an orphan before write 1")
+	if len(violations) > 0 {
+		t.Errorf("%v\n%s", violations, trace)
 	}
 }

@@ -24,6 +24,7 @@ import (
 // Every method waits until it is done. What can't be done ends the run, as a mistake of the script,
 // so that scripts need no error handling.
 type World struct {
+	member
 	run     *run
 	clients int // that Config has made
 	detours int
@@ -314,7 +315,7 @@ func (w *World) lookInto(key, system string, do func(s *inventory)) {
 // do not strike at what it requests.
 func (w *World) Config() *rest.Config {
 	w.clients++
-	p := newProcess(w.run, fmt.Sprintf("user-%d", w.clients), func(error) {})
+	p := newProcess(w.run, fmt.Sprintf("user-%d", w.clients), func(error) {}, nil)
 	p.user = true
 	config := p.Config()
 	config.UserAgent = "user"

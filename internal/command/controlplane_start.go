@@ -49,7 +49,7 @@ half; annotations of the Pod change that:
 	cmd.Flags().StringSliceVar(&flags.components, "components", []string{"all"}, "what to run in addition to etcd and kube-apiserver")
 	cmd.Flags().IntVar(&flags.nodes, "nodes", 1, "the number of Nodes")
 	cmd.Flags().StringVar(&flags.kubeconfig, "kubeconfig", "", "also add the control plane to this kubeconfig file while it runs")
-	cmd.Flags().StringVar(&flags.logDir, "log-dir", "", "keep the logs of the programs in this directory")
+	cmd.Flags().StringVar(&flags.logDir, "log-dir", "", "keep the logs of the programs in this directory, which is created if it does not exist")
 	cmd.Flags().BoolVarP(&flags.quiet, "quiet", "q", false, "print nothing but the path of the kubeconfig file")
 	return cmd
 }

@@ -111,6 +111,7 @@ var layers = map[string]int{
 	"internal/judge/snapshot":        4,
 	"sim/internal/actor":             4,
 	"sim/internal/players":           5,
+	"sim/internal/fakes":             1,
 	"sim/player":                     4,
 	"internal/judge":                 5,
 	"sim/internal/inject":            5,

@@ -101,6 +101,8 @@ type apps struct {
 	bug     string
 	started time.Time
 	known   map[string]bool // names that it has worked for
+	tries   int
+	tried   time.Time // the last time
 }
 
 // The bugs.
@@ -121,7 +123,8 @@ const (
 	uses    = "uses a Secret that has no owner"
 	sleeps  = "waits for a Secret that nothing watches"
 
-	labels = "labels its Secret" // which is no bug
+	labels = "labels its Secret"                         // which is no bug
+	counts = "counts its tries while a name is not free" // neither is this
 )
 
 func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -141,6 +144,11 @@ func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 		return ctrl.Result{RequeueAfter: 300 * time.Millisecond}, err
 	}
 	if err := r.secret(ctx, app); errors.Is(err, errTaken) {
+		if r.bug == counts && time.Since(r.tried) > 400*time.Millisecond { // not when its own write wakes it
+			r.tries, r.tried = r.tries+1, time.Now()
+			app.Annotations = map[string]string{"tries": fmt.Sprint(r.tries)}
+			return ctrl.Result{RequeueAfter: 500 * time.Millisecond}, r.Update(ctx, app)
+		}
 		return ctrl.Result{RequeueAfter: 500 * time.Millisecond}, nil
 	} else if err != nil {
 		return ctrl.Result{}, client.IgnoreAlreadyExists(err)
@@ -179,7 +187,7 @@ func (r *apps) secret(ctx context.Context, app *corev1.ConfigMap) error {
 	if r.bug == orphans {
 		secret.OwnerReferences = nil
 	}
-	if r.bug == "" || r.bug == repeats {
+	if r.bug == "" || r.bug == repeats || r.bug == counts {
 		made := &corev1.Secret{}
 		if r.Get(ctx, client.ObjectKeyFromObject(secret), made) == nil && metav1.IsControlledBy(made, app) {
 			return nil

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +35,13 @@ type others struct {
 	mu        sync.Mutex                   // guards what follows
 	returning []*unstructured.Unstructured // what a user creates again when it is gone
 	absent    []absence                    // what a user creates again when the operator is idle
-	occupants []*unstructured.Unstructured // what has names that the operator needs, until it is idle
+	occupants []occupant                   // what has names that the operator needs, until it is idle
+}
+
+// An occupant is an object of another client that has a name which the operator needs.
+type occupant struct {
+	object *unstructured.Unstructured
+	since  time.Time
 }
 
 // describe returns what decides which faults can strike at a write.
@@ -94,8 +101,8 @@ func (o *others) occupyByController(request *apiserver.Request) {
 	o.occupy(request, occupant.Object)
 }
 
-// occupy creates an object with the name that a request is about to take. It is deleted when the
-// operator is idle.
+// occupy creates an object with the name that a request is about to take. It is deleted as that of
+// create is.
 func (o *others) occupy(request *apiserver.Request, occupant map[string]any) (*unstructured.Unstructured, bool) {
 	if occupant == nil {
 		return nil, false // the request can't be read
@@ -103,7 +110,8 @@ func (o *others) occupy(request *apiserver.Request, occupant map[string]any) (*u
 	return o.create(trial.PathOf(request.Resource, request.Namespace, ""), occupant)
 }
 
-// create creates an object of another client, which is deleted when the operator is idle.
+// create creates an object of another client, which is deleted when the operator is idle, or by
+// makeWayAfter.
 func (o *others) create(collection string, content map[string]any) (*unstructured.Unstructured, bool) {
 	made, err := o.cluster.Do(otherActor, "other", http.MethodPost, collection, "application/json", content)
 	if err != nil {
@@ -112,7 +120,7 @@ func (o *others) create(collection string, content map[string]any) (*unstructure
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.occupants = append(o.occupants, made)
+	o.occupants = append(o.occupants, occupant{made, time.Now()})
 	return made, true
 }
 
@@ -237,8 +245,8 @@ func (o *others) heal() bool {
 	absent, occupants := o.absent, o.occupants
 	o.absent, o.occupants = nil, nil
 	o.mu.Unlock()
-	for _, u := range occupants {
-		o.makeWay(u)
+	for _, c := range occupants {
+		o.makeWay(c.object)
 	}
 	for _, a := range absent {
 		if a.fault.Kind != fault.DeleteAndCreate {
@@ -250,6 +258,26 @@ func (o *others) heal() bool {
 		o.mu.Unlock()
 	}
 	return len(absent)+len(occupants) > 0
+}
+
+// makeWayAfter takes away what has been in the way of the operator for so long, and reports whether
+// there was anything: the person who reads why an operator can't continue does not wait for it to be
+// idle, and one that counts its tries never is.
+func (o *others) makeWayAfter(d time.Duration) bool {
+	var late []occupant
+	o.mu.Lock()
+	o.occupants = slices.DeleteFunc(o.occupants, func(c occupant) bool {
+		if time.Since(c.since) < d {
+			return false
+		}
+		late = append(late, c)
+		return true
+	})
+	o.mu.Unlock()
+	for _, c := range late {
+		o.makeWay(c.object)
+	}
+	return len(late) > 0
 }
 
 // createdAgain creates what a user wants to create again and what is gone by now. It reports whether all is

@@ -160,6 +160,34 @@ func TestNoAlarm(t *testing.T) {
 	}
 }
 
+// An operator that is never idle while another object has a name that it needs is not accused of that:
+// a person takes the object away, also from a busy operator.
+func TestABusyOperatorGetsItsName(t *testing.T) {
+	t.Parallel()
+	plans := []string{"leave an orphan before write 1"}
+	if rings.Exploring() {
+		plans = append(plans, "occupy the name before write 1", "occupy the name before write 1 by another controller")
+	}
+	for _, text := range plans {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			options := optionsFor(t, counts)
+			given, err := fault.ParsePlan(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			options.Plan = &given
+			s, err := program.Explore(t.Context(), options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(s.Findings) > 0 || s.Plans.Missed > 0 {
+				t.Errorf("%d plans missed, and %+v", s.Plans.Missed, s.Findings)
+			}
+		})
+	}
+}
+
 // A program that never comes to the API server is an error that says why.
 func TestNoOperator(t *testing.T) {
 	t.Parallel()

@@ -309,7 +309,8 @@ func (r *runner) settle(ctx context.Context, want state, chance map[string]bool)
 		}
 		again := r.others.createdAgain()
 		quiet := r.history.idle()
-		if again && quiet >= enough && r.boundary.works() && r.others.heal() {
+		healed := again && quiet >= enough && r.boundary.works() && r.others.heal()
+		if healed || r.others.makeWayAfter(r.Settle) {
 			r.history.wake()
 			begun = time.Now()
 			continue

@@ -9,16 +9,19 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // DaemonSet returns the player of DaemonSets: it runs a Pod on each Node that spec.nodeSelector of the
-// template matches, or on one node when there are no Nodes in the cluster. It replaces one Pod at a
-// time, whatever maxUnavailable is, and ignores affinity and taints.
+// template matches, or on one node when there are no Nodes in the cluster. It adopts the Pods that
+// match its selector and have no controller. It replaces one Pod at a time, whatever maxUnavailable
+// is, and ignores affinity and taints.
 func DaemonSet() Player {
-	return New(unlessDeleted(playDaemonSet)).Watching(&corev1.Node{}, func(s *Stage, _ client.Object) []client.ObjectKey {
+	p := adoptingPods(New(unlessDeleted(playDaemonSet)), func(set *appsv1.DaemonSet) *metav1.LabelSelector { return set.Spec.Selector })
+	return p.Watching(&corev1.Node{}, func(s *Stage, _ client.Object) []client.ObjectKey {
 		var keys []client.ObjectKey
 		for _, set := range s.world.Objects(&appsv1.DaemonSet{}, "") {
 			keys = append(keys, client.ObjectKeyFromObject(set))
@@ -28,8 +31,11 @@ func DaemonSet() Player {
 }
 
 func playDaemonSet(s *Stage, set *appsv1.DaemonSet) error {
-	revision, others, err := ensureRevision(s, set, &set.Spec.Template)
+	revision, others, err := ensureRevision(s, set, set.Spec.Selector, &set.Spec.Template)
 	if err != nil {
+		return err
+	}
+	if err := (claim[*corev1.Pod]{selector: set.Spec.Selector}).make(s, set); err != nil {
 		return err
 	}
 	hash := revision.Labels[appsv1.ControllerRevisionHashLabelKey]
@@ -68,6 +74,7 @@ func stepDaemons(s *Stage, set *appsv1.DaemonSet, nodes []string, hash string) e
 	var old []*corev1.Pod
 	for _, pod := range Children[*corev1.Pod](s, set) {
 		switch node := pod.Spec.NodeName; {
+		case node == "": // it was adopted before it was bound
 		case pod.DeletionTimestamp != nil:
 			on[node], unavailable = true, true // a new one waits for its end
 		case !slices.Contains(nodes, node) || on[node] || hasEnded(pod):

@@ -29,9 +29,12 @@ const revisionAnnotation = "deployment.kubernetes.io/revision"
 const HistoryAnnotation = cluster.History
 
 // Deployment returns the player of Deployments: it makes a ReplicaSet for each template, replaces the
-// old ones as the strategy says, and sets the conditions Available and Progressing. When the number
-// of replicas changes during a rollout, it does not scale the ReplicaSets in proportion.
-func Deployment() Player { return New(unlessDeleted(playDeployment)) }
+// old ones as the strategy says, and sets the conditions Available and Progressing. It adopts the
+// ReplicaSets that match its selector and have no controller. When the number of replicas changes
+// during a rollout, it does not scale the ReplicaSets in proportion.
+func Deployment() Player {
+	return New(unlessDeleted(playDeployment)).Watching(&appsv1.ReplicaSet{}, adopters(func(d *appsv1.Deployment) *metav1.LabelSelector { return d.Spec.Selector }))
+}
 
 // rollout is one call for a Deployment.
 type rollout struct {
@@ -43,6 +46,9 @@ type rollout struct {
 }
 
 func playDeployment(s *Stage, d *appsv1.Deployment) error {
+	if err := (claim[*appsv1.ReplicaSet]{selector: d.Spec.Selector}).make(s, d); err != nil {
+		return err
+	}
 	r := &rollout{stage: s, d: d}
 	r.find()
 	err := errors.Join(r.roll(), r.keepHistory())

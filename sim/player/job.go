@@ -25,12 +25,13 @@ const retryTime = time.Second
 
 // Job returns the player of Jobs: it creates Pods until enough have succeeded or too many have
 // failed. It knows parallelism, completions, indexes, suspension, the deadline, the limit of failures
-// and the time to live; it ignores failure and success policies and limits for single indexes.
+// and the time to live; it ignores failure and success policies and limits for single indexes. It
+// adopts the Pods that match its selector and have no controller.
 //
 // decide says what becomes of the Pods of a Job. It may be nil, and may return "" for what
 // [OutcomeAnnotation] of the Job or of its template says.
 func Job(decide func(*batchv1.Job) Outcome) Player {
-	return New(func(s *Stage, job *batchv1.Job) error {
+	p := New(func(s *Stage, job *batchv1.Job) error {
 		if job.DeletionTimestamp != nil || ptr.Deref(job.Spec.ManagedBy, batchv1.JobControllerName) != batchv1.JobControllerName {
 			return nil
 		}
@@ -41,6 +42,7 @@ func Job(decide func(*batchv1.Job) Outcome) Player {
 		a := &attempt{stage: s, job: job, outcome: cmp.Or(outcome, Outcome(job.Annotations[OutcomeAnnotation]))}
 		return a.play()
 	})
+	return adoptingPods(p, func(job *batchv1.Job) *metav1.LabelSelector { return job.Spec.Selector })
 }
 
 // attempt is one call for a Job.
@@ -59,8 +61,11 @@ func (a *attempt) play() error {
 	if a.finished() {
 		return a.expire()
 	}
-	a.count()
 	job := a.job
+	if err := (claim[*corev1.Pod]{selector: job.Spec.Selector}).make(a.stage, job); err != nil {
+		return err
+	}
+	a.count()
 	switch {
 	case ptr.Deref(job.Spec.Suspend, false):
 		return a.suspend()

@@ -11,14 +11,21 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
 
-// ReplicaSet returns the player of ReplicaSets: it creates and deletes Pods, and counts them. It does
-// not adopt Pods.
-func ReplicaSet() Player { return New(unlessDeleted(playReplicaSet)) }
+// ReplicaSet returns the player of ReplicaSets: it creates and deletes Pods, and counts them. It adopts
+// the Pods that match its selector and have no controller.
+func ReplicaSet() Player {
+	return adoptingPods(New(unlessDeleted(playReplicaSet)), func(set *appsv1.ReplicaSet) *metav1.LabelSelector { return set.Spec.Selector })
+}
 
 func playReplicaSet(s *Stage, set *appsv1.ReplicaSet) error {
+	claimed := claim[*corev1.Pod]{selector: set.Spec.Selector, ignores: func(pod *corev1.Pod) bool { return !isActive(pod) }}
+	if err := claimed.make(s, set); err != nil {
+		return err
+	}
 	pods := activePods(Children[*corev1.Pod](s, set))
 	want := int(ptr.Deref(set.Spec.Replicas, 1))
 	var errs []error
@@ -54,8 +61,10 @@ func podFrom(template *corev1.PodTemplateSpec) *corev1.Pod {
 
 // activePods returns the Pods that have not ended and are not being deleted.
 func activePods(pods []*corev1.Pod) []*corev1.Pod {
-	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil || hasEnded(p) })
+	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !isActive(p) })
 }
+
+func isActive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && !hasEnded(pod) }
 
 func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed

@@ -50,8 +50,12 @@ type revisionData struct {
 }
 
 // ensureRevision returns the ControllerRevision of a template, and all others of its owner in the
-// order of their numbers. The one of the current template has the highest number.
-func ensureRevision(s *Stage, owner client.Object, template *corev1.PodTemplateSpec) (now *appsv1.ControllerRevision, others []*appsv1.ControllerRevision, err error) {
+// order of their numbers. The one of the current template has the highest number. Those that the
+// selector of the owner matches and that have no controller are adopted.
+func ensureRevision(s *Stage, owner client.Object, selector *metav1.LabelSelector, template *corev1.PodTemplateSpec) (now *appsv1.ControllerRevision, others []*appsv1.ControllerRevision, err error) {
+	if err := (claim[*appsv1.ControllerRevision]{selector: selector}).make(s, owner); err != nil {
+		return nil, nil, err
+	}
 	hash := templateHash(template)
 	all := Children[*appsv1.ControllerRevision](s, owner)
 	slices.SortStableFunc(all, func(a, b *appsv1.ControllerRevision) int { return cmp.Compare(a.Revision, b.Revision) })

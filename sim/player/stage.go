@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/sim/internal/fakes"
 )
 
 // A World is the cluster that players act in. The simulator has one for each run.
@@ -41,16 +43,27 @@ type Write struct {
 }
 
 // A Stage is what a player sees and does during one call. Reads return copies of what is in the
-// cluster at this moment; there is no cache that could be stale.
+// cluster at this moment; there is no cache that could be stale. A fake of the user's own, a sim.Fake,
+// gives a stage its instance of the run: dns.Of(s).
 type Stage struct {
+	member
 	world World
 	actor string
 	after time.Duration
 	admit func(obj client.Object) error // the player's, or nil
 }
 
+// member makes a stage belong to the run of its world, whose fakes it can use then.
+type member = fakes.Member
+
 // NewStage returns a stage on which an actor writes.
-func NewStage(world World, actor string) *Stage { return &Stage{world: world, actor: actor} }
+func NewStage(world World, actor string) *Stage {
+	s := &Stage{world: world, actor: actor}
+	if of, ok := world.(fakes.OfRun); ok && fakes.Of(of) != nil {
+		s.member = fakes.Of(of).Member()
+	}
+	return s
+}
 
 // Get returns an object, and reports whether it is there.
 func Get[T client.Object](s *Stage, namespace, name string) (T, bool) {

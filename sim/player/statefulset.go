@@ -20,8 +20,11 @@ import (
 
 // StatefulSet returns the player of StatefulSets: it creates, updates and deletes Pods one after the
 // other, or at once if the policy is Parallel, with their PersistentVolumeClaims, and keeps
-// ControllerRevisions. It replaces one Pod at a time, whatever maxUnavailable is.
-func StatefulSet() Player { return New(unlessDeleted(playStatefulSet)) }
+// ControllerRevisions. It adopts the Pods that match its selector, have its name with an ordinal, and
+// have no controller. It replaces one Pod at a time, whatever maxUnavailable is.
+func StatefulSet() Player {
+	return adoptingPods(New(unlessDeleted(playStatefulSet)), func(set *appsv1.StatefulSet) *metav1.LabelSelector { return set.Spec.Selector })
+}
 
 // replicas is one call for a StatefulSet.
 type replicas struct {
@@ -35,7 +38,7 @@ type replicas struct {
 
 func playStatefulSet(s *Stage, set *appsv1.StatefulSet) error {
 	r := &replicas{stage: s, set: set}
-	update, others, err := ensureRevision(s, set, &set.Spec.Template)
+	update, others, err := ensureRevision(s, set, set.Spec.Selector, &set.Spec.Template)
 	if err != nil {
 		return err
 	}
@@ -44,6 +47,9 @@ func playStatefulSet(s *Stage, set *appsv1.StatefulSet) error {
 		if other.Name == set.Status.CurrentRevision {
 			r.current = other
 		}
+	}
+	if err := (claim[*corev1.Pod]{selector: set.Spec.Selector, fits: r.fits}).make(s, set); err != nil {
+		return err
 	}
 	r.find()
 	err = r.step()
@@ -58,10 +64,23 @@ func playStatefulSet(s *Stage, set *appsv1.StatefulSet) error {
 func (r *replicas) find() {
 	r.pods = map[int]*corev1.Pod{}
 	for _, pod := range Children[*corev1.Pod](r.stage, r.set) {
-		if n, err := strconv.Atoi(strings.TrimPrefix(pod.Name, r.set.Name+"-")); err == nil {
+		if n, ok := r.ordinalOf(pod); ok {
 			r.pods[n] = pod
 		}
 	}
+}
+
+// fits reports whether a Pod has the name of one of the set.
+func (r *replicas) fits(pod *corev1.Pod) bool {
+	_, ok := r.ordinalOf(pod)
+	return ok
+}
+
+// ordinalOf returns the ordinal that the name of a Pod ends in, and reports whether it has one.
+func (r *replicas) ordinalOf(pod *corev1.Pod) (int, bool) {
+	suffix, found := strings.CutPrefix(pod.Name, r.set.Name+"-")
+	n, err := strconv.Atoi(suffix)
+	return n, found && err == nil && strconv.Itoa(n) == suffix && n >= 0
 }
 
 // first returns the lowest ordinal, and end the one after the highest.
@@ -90,6 +109,9 @@ func (r *replicas) step() error {
 				return err
 			}
 		case pod.DeletionTimestamp == nil && isAvailable(r.stage, pod, r.set.Spec.MinReadySeconds):
+			if err := r.identify(n, pod); err != nil {
+				return err
+			}
 			continue
 		}
 		healthy = false
@@ -158,8 +180,7 @@ func (r *replicas) create(n int) error {
 	pod := podFrom(template)
 	pod.Name = r.set.Name + "-" + strconv.Itoa(n)
 	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = revision.Name
-	pod.Labels[appsv1.StatefulSetPodNameLabel] = pod.Name
-	pod.Labels[appsv1.PodIndexLabel] = strconv.Itoa(n)
+	setIdentity(n, pod)
 	pod.Spec.Hostname, pod.Spec.Subdomain = pod.Name, r.set.Spec.ServiceName
 	for i := range r.set.Spec.VolumeClaimTemplates {
 		claim := r.set.Spec.VolumeClaimTemplates[i].DeepCopy()
@@ -174,6 +195,20 @@ func (r *replicas) create(n int) error {
 		}})
 	}
 	return r.stage.CreateFor(r.set, pod)
+}
+
+// identify gives a Pod that was adopted the labels of one that was created.
+func (r *replicas) identify(n int, pod *corev1.Pod) error {
+	if pod.Labels[appsv1.StatefulSetPodNameLabel] == pod.Name {
+		return nil
+	}
+	setIdentity(n, pod)
+	return r.stage.Update(pod)
+}
+
+func setIdentity(n int, pod *corev1.Pod) {
+	pod.Labels[appsv1.StatefulSetPodNameLabel] = pod.Name
+	pod.Labels[appsv1.PodIndexLabel] = strconv.Itoa(n)
 }
 
 // ensureClaim creates a PersistentVolumeClaim, unless there is one of its name. It stays when the set

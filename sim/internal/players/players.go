@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim/internal/fakes"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 
@@ -44,6 +46,9 @@ type Options struct {
 	Scheme  *runtime.Scheme
 	Trace   *trace.Trace
 
+	// Fakes are those that players can use. If it is nil, they have fakes of their own.
+	Fakes *fakes.Run
+
 	// MaxCalls is how often a player may be called for one object. 0 means that there is no limit:
 	// runs of hours in real time have none.
 	MaxCalls int
@@ -55,6 +60,7 @@ type Options struct {
 // Players are those of one run. Only the driver uses them.
 type Players struct {
 	Options
+	fakes.Member
 	objects   *objects
 	cast      []*actor
 	changes   []change // whose calls are not queued yet
@@ -93,7 +99,10 @@ type item struct {
 // New returns the players of a run. It returns an error if the cluster does not know one of their
 // kinds.
 func New(o Options) (*Players, error) {
-	p := &Players{Options: o, objects: newObjects(o.Cluster.Server, o.Scheme), failures: map[target]int{}, calls: map[target]int{}}
+	if o.Fakes == nil {
+		o.Fakes = fakes.New()
+	}
+	p := &Players{Options: o, Member: o.Fakes.Member(), objects: newObjects(o.Cluster.Server, o.Scheme), failures: map[target]int{}, calls: map[target]int{}}
 	for _, q := range o.Set {
 		k, err := p.objects.kindOf(q.Object())
 		if err != nil {
@@ -136,16 +145,16 @@ type change struct {
 // react queues the calls that a change causes.
 func (p *Players) react(c change) {
 	kind := c.Resource.GroupResource()
-	content := c.New
-	if content == nil {
-		content = c.Old
-	}
-	owner := metav1.GetControllerOf(&unstructured.Unstructured{Object: content})
+	owners := controllersOf(c)
+	seen := map[reflect.Type][]client.Object{} // the object before and after, by the type of a watch
 	for i, a := range p.cast {
 		if a.resource == kind && c.New != nil {
 			p.call(target{i, client.ObjectKey{Namespace: c.Namespace, Name: c.Name}}, c.at)
 		}
-		if owner != nil && owner.Kind == a.kind.Kind && groupOf(owner.APIVersion) == a.kind.Group {
+		for _, owner := range owners {
+			if owner.Kind != a.kind.Kind || groupOf(owner.APIVersion) != a.kind.Group {
+				continue
+			}
 			key := client.ObjectKey{Namespace: c.Namespace, Name: owner.Name}
 			if !a.namespaced {
 				key.Namespace = ""
@@ -153,11 +162,43 @@ func (p *Players) react(c change) {
 			p.call(target{i, key}, c.at)
 		}
 		for _, w := range a.watches {
-			if w.resource == kind {
-				p.callWatchers(i, w, c)
+			if w.resource != kind {
+				continue
 			}
+			as := reflect.TypeOf(w.Kind)
+			if seen[as] == nil {
+				seen[as] = decodeChange(c, w.Kind)
+			}
+			p.callWatchers(i, w, seen[as], c.at)
 		}
 	}
+}
+
+// controllersOf returns the controllers of an object that has changed: as it was and as it is, for who
+// has lost it may need another one.
+func controllersOf(c change) []metav1.OwnerReference {
+	var owners []metav1.OwnerReference
+	for _, content := range []map[string]any{c.Old, c.New} {
+		owner := metav1.GetControllerOfNoCopy(&unstructured.Unstructured{Object: content})
+		if owner != nil && !slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
+			owners = append(owners, *owner)
+		}
+	}
+	return owners
+}
+
+// decodeChange returns an object that has changed in the type of kind, as it was and as it is.
+func decodeChange(c change, kind client.Object) []client.Object {
+	objs := []client.Object{}
+	for _, content := range []map[string]any{c.Old, c.New} {
+		if content == nil {
+			continue
+		}
+		if obj := decode(content, kind); obj != nil {
+			objs = append(objs, obj)
+		}
+	}
+	return objs
 }
 
 func groupOf(apiVersion string) string {
@@ -168,20 +209,12 @@ func groupOf(apiVersion string) string {
 	return gv.Group
 }
 
-// callWatchers queues the calls for the objects that depend on one that has changed, as it was and as
-// it is.
-func (p *Players) callWatchers(i int, w watch, c change) {
+// callWatchers queues the calls for the objects that depend on one that has changed.
+func (p *Players) callWatchers(i int, w watch, seen []client.Object, at time.Time) {
 	stage := player.NewStage(world{p}, p.cast[i].Name())
-	for _, content := range []map[string]any{c.Old, c.New} {
-		if content == nil {
-			continue
-		}
-		obj := decode(content, w.Kind)
-		if obj == nil {
-			continue
-		}
+	for _, obj := range seen {
 		for _, key := range w.Map(stage, obj) {
-			p.call(target{i, key}, c.at)
+			p.call(target{i, key}, at)
 		}
 	}
 }
@@ -290,7 +323,10 @@ func (p *Players) exhausted(t target) bool {
 // world is the cluster as players see it.
 type world struct{ *Players }
 
-var _ player.World = world{}
+var (
+	_ player.World = world{}
+	_ fakes.OfRun  = world{}
+)
 
 func (w world) Object(kind client.Object, key client.ObjectKey) client.Object {
 	return w.objects.get(kind, key)
