@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/dump"
-
 	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
 	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
@@ -70,12 +68,12 @@ func (j *joint) possible() bool {
 // markText returns the mark of the present checkpoint, unless a fake keeps from being compared.
 func (j *joint) markText() (text string, ok bool) {
 	r := j.run
-	hidden, ok := r.fakes.hidden()
+	unseen, ok := r.fakes.Unseen()
 	if !ok {
 		return "", false
 	}
 	h := sha256.New()
-	fmt.Fprintln(h, r.plan.Seed, r.judge.Names().Replace(hidden))
+	fmt.Fprintln(h, r.plan.Seed, r.judge.Names().Replace(unseen))
 	for _, c := range r.checkpoints {
 		hashWorld(h, c, r.reference.Mask)
 	}
@@ -138,28 +136,6 @@ func (j *joint) cleanMarks(violations []oracle.Violation) []string {
 		}
 	}
 	return list
-}
-
-// mostHidden is how much text may describe the fakes of a workload. One that holds more, such as the
-// whole run, says nothing that two runs could have in common.
-const mostHidden = 1 << 20
-
-// hidden returns what the fakes hold that list nothing, and whether that can be compared.
-func (f *fakes) hidden() (text string, ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(f.instances)) {
-		instance := f.instances[name]
-		if _, lists := instance.(Lister); lists {
-			continue
-		}
-		b.WriteString(name + " " + dump.ForHash(instance) + "\n")
-		if b.Len() > mostHidden {
-			return "", false
-		}
-	}
-	return b.String(), true
 }
 
 // A worker gets a plan and the marks that it does not know as a line.

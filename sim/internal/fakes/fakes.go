@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
+
+	"k8s.io/apimachinery/pkg/util/dump"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/external"
 )
@@ -20,12 +23,13 @@ type Run struct {
 
 	mu        sync.Mutex // guards what follows
 	instances map[string]any
+	unseen    map[string]any             // those that no oracle sees
 	added     map[string]external.System // that TakeOver has not taken over yet
 }
 
 // New returns a run without fakes, whose external systems have some names already.
 func New(taken ...string) *Run {
-	return &Run{taken: taken, instances: map[string]any{}, added: map[string]external.System{}}
+	return &Run{taken: taken, instances: map[string]any{}, unseen: map[string]any{}, added: map[string]external.System{}}
 }
 
 // Instance returns the instance of a name. The first call makes it, and the system as which oracles
@@ -43,6 +47,8 @@ func (r *Run) Instance(name string, make func() (instance any, seen external.Sys
 	r.instances[name] = instance
 	if seen != nil {
 		r.added[name] = seen
+	} else {
+		r.unseen[name] = instance
 	}
 	return instance
 }
@@ -53,6 +59,25 @@ func (r *Run) TakeOver(systems map[string]external.System) {
 	defer r.mu.Unlock()
 	maps.Copy(systems, r.added)
 	clear(r.added)
+}
+
+// mostUnseen is how much text may describe the fakes of a run that no oracle sees. One that holds
+// more, such as the whole run, says nothing that two runs could have in common.
+const mostUnseen = 1 << 20
+
+// Unseen returns all that those instances hold which no oracle sees, as text, and whether that is
+// little enough to be compared with that of another run. Nothing else may use them meanwhile.
+func (r *Run) Unseen() (text string, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(r.unseen)) {
+		b.WriteString(name + " " + dump.ForHash(r.unseen[name]) + "\n")
+		if b.Len() > mostUnseen {
+			return "", false
+		}
+	}
+	return b.String(), true
 }
 
 // A Member belongs to a run. It is embedded by what users ask for fakes with.
