@@ -91,7 +91,7 @@ func oracles() []registered {
 		{oracle.NoOrphans, newNoOrphans()},
 		{oracle.NoLateFinalizer, noLateFinalizer{tries: map[types.UID]int{}}},
 		{oracle.SameWork, sameWork{}},
-		{oracle.ObservedGeneration, observedGeneration{}},
+		{oracle.ObservedGeneration, observedGeneration{former: map[string]int64{}, inherited: map[observation]bool{}}},
 		{oracle.ConditionsStay, conditionsStay{others: map[types.UID]map[string]bool{}}},
 		{oracle.TransitionTime, transitionTime{}},
 		{oracle.ReadyWhenDone, readyWhenDone{claims: map[types.UID]*claim{}, users: map[types.UID]time.Time{}}},
