@@ -308,6 +308,7 @@ func (j *Judge) Reference(checkpoints []snapshot.Snapshot, requests int) *Refere
 	r := &Reference{
 		Checkpoints: checkpoints, Mask: map[string]bool{}, Requests: requests,
 		created: l.created, deleted: l.deleted, externals: map[string]int{}, conditions: map[string]bool{}, periodic: l.periodic, times: l.times, said: l.said,
+		reconciled: l.reconciled,
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.systems)) {
 		for uid, canonical := range l.uids {
@@ -345,6 +346,7 @@ type Reference struct {
 	times      []time.Duration // of the checkpoints
 	periodic   map[string]bool // what the operator does without a cause but time
 	said       map[string]bool // each condition that was set, with the status that it had
+	reconciled map[string]bool // kinds that the operator reconciles
 }
 
 // Allow lets runs do what another run without faults has done.
@@ -357,6 +359,7 @@ func (r *Reference) Allow(other *Reference) {
 	}
 	maps.Copy(r.periodic, other.periodic)
 	maps.Copy(r.said, other.said)
+	maps.Copy(r.reconciled, other.reconciled)
 	r.Requests = max(r.Requests, other.Requests)
 }
 

@@ -70,7 +70,7 @@ func TestReference(t *testing.T) {
 			Checkpoints: checkpoints, Mask: map[string]bool{}, Requests: 42,
 			created: map[string]int{"configmaps default/x": 1}, deleted: map[string]int{"configmaps default/x": 1},
 			externals: map[string]int{"buckets configmaps default/x": 3}, conditions: map[string]bool{"configmaps default/x": true},
-			periodic: map[string]bool{}, said: map[string]bool{},
+			periodic: map[string]bool{}, said: map[string]bool{}, reconciled: map[string]bool{},
 		}
 		if diff := cmp.Diff(want, r, cmp.AllowUnexported(Reference{})); diff != "" {
 			t.Error(diff)
