@@ -196,6 +196,7 @@ func (j *Judge) BeforeWrite(r *apiserver.Request) {
 
 // AfterWrite looks at the answer to it.
 func (j *Judge) AfterWrite(r *apiserver.Request, response *apiserver.Response) {
+	j.ledger.retries.answered(r, response)
 	each(j, func(o afterWrite, v violate) { o.AfterWrite(j.ledger, r, response, v) })
 }
 
@@ -224,11 +225,12 @@ func (j *Judge) Event(r *apiserver.Request) {
 }
 
 // Request counts a request or call, and reports whether the operator may make it: it may not when
-// it has made so many that it would never stop.
+// it has made so many that it would never stop. Those of slow retries do not count.
 func (j *Judge) Request() bool {
 	j.mu.Lock()
 	j.requests++
-	made := j.requests
+	j.ledger.retries.made = j.requests
+	made := j.requests - j.ledger.retries.excused
 	j.mu.Unlock()
 	each(j, func(o onRequest, v violate) { o.OnRequest(j.ledger, made, v) })
 	return made <= j.ledger.requestLimit()

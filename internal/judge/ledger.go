@@ -51,10 +51,11 @@ type ledger struct {
 	held       map[types.UID]map[string]bool // finalizers that the operator has added
 	ofUsers    map[types.UID]bool            // objects that users have created
 	reconciled map[string]bool               // kinds that the operator reconciles
-	users      int                           // objects that users have created since the operator started
-	caused     time.Time                     // when others have changed something, as the last
-	periodic   map[string]bool               // what the operator does without a cause but time
-	said       map[string]bool               // each condition that was set, with the status that it had
+	retries    *retries
+	users      int             // objects that users have created since the operator started
+	caused     time.Time       // when others have changed something, as the last
+	periodic   map[string]bool // what the operator does without a cause but time
+	said       map[string]bool // each condition that was set, with the status that it had
 
 	mu      sync.Mutex      // guards what follows: Events are judged beside the driver
 	secrets []string        // values of Secrets of users
@@ -85,7 +86,7 @@ func newLedger(o Options) *ledger {
 		created: map[string]int{}, deleted: map[string]int{}, disturbed: map[types.UID]bool{}, wiped: map[types.UID]bool{}, owners: map[types.UID][]types.UID{},
 		rules: o.Rules, pace: cmp.Or(o.Pace, virtual), declare: o.Declare, faultless: len(o.Plan.Faults) == 0, honest: o.Plan.Honest(),
 		public: map[string]bool{}, held: map[types.UID]map[string]bool{}, caused: time.Now(), began: time.Now(), periodic: map[string]bool{},
-		said: map[string]bool{}, ofUsers: map[types.UID]bool{}, reconciled: map[string]bool{},
+		said: map[string]bool{}, ofUsers: map[types.UID]bool{}, reconciled: map[string]bool{}, retries: &retries{refused: map[string]refusedWrite{}},
 	}
 }
 
@@ -109,6 +110,9 @@ func (l *ledger) record(committed apiserver.Change) *change {
 	l.noteFinalizers(c)
 	l.noteReconciled(c)
 	l.noteConditions(c)
+	if c.byOperator {
+		l.retries.changed()
+	}
 	if name != c.Name {
 		l.generated[c.Name] = name
 	}

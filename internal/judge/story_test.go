@@ -159,8 +159,12 @@ func (s *story) do(line string) {
 	case "repeat":
 		for range number(first) {
 			for step := range strings.SplitSeq(more, "; ") {
-				s.do(step)
+				s.do(strings.ReplaceAll(step, ", ", "; "))
 			}
+		}
+	case "asks": // as long as it is allowed
+		for range number(rest) {
+			j.Request()
 		}
 	case "requests": // of which only the last one may be too many
 		n, allowed := number(rest), true
