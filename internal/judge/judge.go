@@ -194,10 +194,12 @@ func (j *Judge) BeforeWrite(r *apiserver.Request) {
 	each(j, func(o onWrite, v violate) { o.OnWrite(j.ledger, r, v) })
 }
 
-// AfterWrite looks at the answer to it.
-func (j *Judge) AfterWrite(r *apiserver.Request, response *apiserver.Response) {
-	j.ledger.retries.answered(r, response)
+// AfterWrite looks at the answer to it. It reports whether the write is one that the server refuses
+// again, after a pause and with nothing changed by the operator: no more than a retry.
+func (j *Judge) AfterWrite(r *apiserver.Request, response *apiserver.Response) (retry bool) {
+	retry = j.ledger.retries.answered(r, response)
 	each(j, func(o afterWrite, v violate) { o.AfterWrite(j.ledger, r, response, v) })
+	return retry
 }
 
 // Changed looks at a change that the server has committed.

@@ -41,22 +41,23 @@ const (
 	retryRequests = 100
 )
 
-// answered notes the answer to a write.
-func (t *retries) answered(r *apiserver.Request, answer *apiserver.Response) {
+// answered notes the answer to a write, and reports whether that is a retry after a pause.
+func (t *retries) answered(r *apiserver.Request, answer *apiserver.Response) bool {
 	if answer.Code < 300 {
-		return
+		return false
 	}
 	key := fmt.Sprint(answer.Code, " ", cluster.Describe(r))
 	before, again := t.refused[key]
 	t.refused[key] = refusedWrite{time.Now(), t.made, again}
 	if !again || time.Since(before.at) < retryPause {
-		return
+		return false
 	}
 	from := max(before.made, t.judged)
 	t.judged = t.made
 	if n := t.made - from; n <= retryRequests*t.refusedAgain(from) {
 		t.excused += n
 	}
+	return true
 }
 
 // refusedAgain returns how many writes were refused again since there were so many requests.
