@@ -245,8 +245,11 @@ func isFailure(world snapshot.Snapshot, d oracle.Difference) bool {
 // hasExplanation reports whether the status of an object says that something is not as it should
 // be: by a condition with a reason, or by a phase.
 func hasExplanation(content map[string]any) bool {
-	status := statusOf(content)
-	for kind, c := range conditionsOf(status) {
+	return hasBadCondition(content) || hasBadPhase(content)
+}
+
+func hasBadCondition(content map[string]any) bool {
+	for kind, c := range conditionsOf(statusOf(content)) {
 		bad := c["status"] != "True"
 		if badNews.MatchString(kind) {
 			bad = c["status"] != "False" || kind == "Progressing"
@@ -255,13 +258,17 @@ func hasExplanation(content map[string]any) bool {
 			return true
 		}
 	}
-	phase, _ := status["phase"].(string)
+	return false
+}
+
+func hasBadPhase(content map[string]any) bool {
+	phase, _ := statusOf(content)["phase"].(string)
 	return badPhase.MatchString(phase)
 }
 
 var (
 	// badNews matches conditions that say that something is not as it should be when they are True.
-	badNews = regexp.MustCompile(`^(Stalled|Reconciling|Progressing|Terminating|Deleting|Deletion.*|Finalizing|Blocked|Paused|Suspended|.*(Degraded|Fail(ed|ure|ing)|Errors?|Pressure|Unavailable|Conflict))$`)
+	badNews = regexp.MustCompile(`^(Stalled|Reconciling|Progressing|Terminating|Deleting|Deletion.*|Finalizing|Blocked|Paused|Suspended|InUse|.*(Degraded|Fail(ed|ure|ing)|Errors?|Pressure|Unavailable|Conflict))$`)
 
 	// failures are those among them that an operator which is idle does not leave without a cause.
 	failures = regexp.MustCompile(`^(Stalled|Blocked|.*(Degraded|Fail(ed|ure|ing)|Errors?|Conflict))$`)

@@ -89,6 +89,7 @@ func oracles() []registered {
 		{oracle.OneExternal, oneExternal{}},
 		{oracle.NoLeak, noLeak{}},
 		{oracle.NoOrphans, newNoOrphans()},
+		{oracle.DeletionEnds, newDeletionEnds()},
 		{oracle.NoLateFinalizer, noLateFinalizer{tries: map[types.UID]int{}}},
 		{oracle.SameWork, sameWork{}},
 		{oracle.ObservedGeneration, observedGeneration{former: map[string]int64{}, inherited: map[observation]bool{}}},

@@ -228,7 +228,11 @@ func (s *story) note(verb, rest string) bool {
 		}
 		time.Sleep(d)
 	case "event":
-		j.Event(&apiserver.Request{Verb: "create", Resource: configMaps, Name: "x", Body: []byte(rest)})
+		name := "x"
+		if strings.Contains(rest, "metadata") {
+			name = "" // it is in there
+		}
+		j.Event(&apiserver.Request{Verb: "create", Resource: configMaps, Name: name, Body: []byte(rest)})
 	case "stuck":
 		cause, owner, waits := strings.Cut(rest, " for ")
 		var blocked []external.Blocked
