@@ -314,13 +314,25 @@ func (r *runner) settle(ctx context.Context, want state, chance map[string]bool)
 			begun = time.Now()
 			continue
 		}
-		if again && quiet >= enough && r.boundary.works() && !r.boundary.lagging() && (quiet >= r.Settle || want == nil || len(r.now().differences(want, chance)) == 0) {
+		if again && quiet >= enough && r.boundary.works() && !r.boundary.lagging() && (quiet >= r.Settle || r.isAs(want, chance)) {
 			return true, nil
 		}
 		if time.Since(begun) >= 4*r.Settle {
 			return quiet >= enough, nil
 		}
 	}
+}
+
+// isAs reports whether the cluster is as wanted. Where nothing is known, it is enough that nothing is
+// being deleted any more that only the operator holds: a cleanup may take longer than anything else
+// is quiet.
+func (r *runner) isAs(want state, chance map[string]bool) bool {
+	if want != nil {
+		return len(r.now().differences(want, chance)) == 0
+	}
+	leaving := false
+	r.oracles.see(func(j *judge.Judge) { leaving = j.Leaving() })
+	return !leaving
 }
 
 // endedByItself starts a program again, as a kubelet does, some times. That it has ended is no
