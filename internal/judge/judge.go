@@ -258,6 +258,16 @@ func (j *Judge) Disturbed(uid types.UID) { j.ledger.disturbed[uid] = true }
 // StatusWiped records that others removed the status of an object.
 func (j *Judge) StatusWiped(uid types.UID) { j.ledger.wiped[uid] = true }
 
+// Made reports whether the operator creates an object, by its name: without the fault, if there is a
+// run without it, because a fault may take its place.
+func (j *Judge) Made(uid types.UID) bool {
+	created := j.ledger.created
+	if j.ledger.reference != nil {
+		created = j.ledger.reference.created
+	}
+	return created[j.ledger.uids[uid]] > 0
+}
+
 // Prepared records that the objects are there that the workload needs from the beginning.
 func (j *Judge) Prepared() { j.ledger.prepared = true }
 

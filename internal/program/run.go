@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/ctrlkit/ctrlkit/internal/judge"
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/run"
@@ -59,6 +61,10 @@ func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (
 	r := &runner{Options: o, plan: p, trace: t, history: newHistory(t), killed: make(chan struct{}, 1), spent: make(chan struct{}), stopping: func() {}}
 	r.oracles = o.newOracles(p, reference.judged(), t)
 	r.oracles.spent = sync.OnceFunc(func() { close(r.spent) })
+	r.history.made = func(uid types.UID) (made bool) {
+		r.oracles.see(func(j *judge.Judge) { made = j.Made(uid) })
+		return made
+	}
 	r.boundary = newBoundary(p, t, r.oracles)
 	r.others = &others{history: r.history, trace: t, oracles: r.oracles}
 	r.boundary.state, r.boundary.changes, r.boundary.awake = r.history.count, r.history.countOf, r.history.wake
