@@ -70,8 +70,8 @@ func (o *deletionEnds) WhenIdle(l *ledger, i Idle, v violate) {
 		obj := l.live[uid]
 		deleted := obj.GetDeletionTimestamp()
 		switch {
-		case !l.onlyOperatorHolds(uid) || l.disturbed[uid] || time.Since(deleted.Time) < l.pace.Leaving:
-		case saysWhyItStays(obj), !o.warned[uid].Before(deleted.Time), isFailing(i, obj), l.awaitsDeletion(uid), l.mayBeInUse(uid):
+		case !onlyOperatorHolds(l, uid) || l.disturbed[uid] || time.Since(deleted.Time) < l.pace.Leaving:
+		case saysWhyItStays(obj), !o.warned[uid].Before(deleted.Time), isFailing(i, obj), awaitsDeletion(l, uid), mayBeInUse(l, uid):
 		default:
 			v(fmt.Sprintf("%s is being deleted and stays: the operator is idle, only its own finalizer %s holds the object, and neither a condition nor an Event says why",
 				l.uids[uid], strings.Join(obj.GetFinalizers(), ", ")))
@@ -93,7 +93,7 @@ func saysWhyItStays(obj liveObject) bool {
 // onlyOperatorHolds reports whether an object is being deleted, and nothing holds it but finalizers
 // that the operator has added. Those of Kubernetes are others', even if they are there from the
 // creation on: the server adds some of them.
-func (l *ledger) onlyOperatorHolds(uid types.UID) bool {
+func onlyOperatorHolds(l *ledger, uid types.UID) bool {
 	obj := l.live[uid]
 	finalizers := obj.GetFinalizers()
 	isOthers := func(f string) bool { return !l.held[uid][f] || ofKubernetes.MatchString(f) }
@@ -104,12 +104,12 @@ func (l *ledger) onlyOperatorHolds(uid types.UID) bool {
 var ofKubernetes = regexp.MustCompile(`^([^/]+\.)?kubernetes\.io/`)
 
 // awaitsDeletion reports whether an object may wait for the deletion of another one.
-func (l *ledger) awaitsDeletion(uid types.UID) bool {
+func awaitsDeletion(l *ledger, uid types.UID) bool {
 	for other, obj := range l.live {
 		if obj.GetDeletionTimestamp() == nil || other == uid {
 			continue
 		}
-		if slices.Contains(l.owners[other], uid) || l.made[other] && !l.onlyOperatorHolds(other) {
+		if slices.Contains(l.owners[other], uid) || l.made[other] && !onlyOperatorHolds(l, other) {
 			return true
 		}
 	}
@@ -118,7 +118,7 @@ func (l *ledger) awaitsDeletion(uid types.UID) bool {
 
 // mayBeInUse reports whether an object that can't say so may be in use: another one that the operator
 // has not created names it.
-func (l *ledger) mayBeInUse(uid types.UID) bool {
+func mayBeInUse(l *ledger, uid types.UID) bool {
 	named := l.live[uid]
 	status := statusOf(named.Object)
 	if _, hasPhase := status["phase"]; len(conditionsOf(status)) > 0 || hasPhase {
@@ -157,7 +157,7 @@ func contains(value any, text string) bool {
 // Leaving reports whether an object is being deleted that only the operator holds.
 func (j *Judge) Leaving() bool {
 	for uid := range j.ledger.live {
-		if j.ledger.onlyOperatorHolds(uid) {
+		if onlyOperatorHolds(j.ledger, uid) {
 			return true
 		}
 	}

@@ -323,7 +323,7 @@ func (j *Judge) Reference(checkpoints []snapshot.Snapshot, requests int) *Refere
 	r := &Reference{
 		Checkpoints: checkpoints, Mask: map[string]bool{}, Requests: requests,
 		created: l.created, deleted: l.deleted, externals: map[string]int{}, conditions: map[string]bool{}, periodic: l.periodic, times: l.times, said: l.said,
-		reconciled: l.reconciled,
+		reconciled: l.reconciled.kinds,
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.systems)) {
 		for uid, canonical := range l.uids {

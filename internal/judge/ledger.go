@@ -49,9 +49,8 @@ type ledger struct {
 	wiped      map[types.UID]bool            // others removed the status
 	owners     map[types.UID][]types.UID     // of each object, also of those that are gone
 	held       map[types.UID]map[string]bool // finalizers that the operator has added
-	ofUsers    map[types.UID]bool            // objects that users have created
 	made       map[types.UID]bool            // objects that the operator has created
-	reconciled map[string]bool               // kinds that the operator reconciles
+	reconciled reconciled
 	retries    *retries
 	users      int             // objects that users have created since the operator started
 	caused     time.Time       // when others have changed something, as the last
@@ -87,7 +86,7 @@ func newLedger(o Options) *ledger {
 		created: map[string]int{}, deleted: map[string]int{}, disturbed: map[types.UID]bool{}, wiped: map[types.UID]bool{}, owners: map[types.UID][]types.UID{},
 		rules: o.Rules, pace: cmp.Or(o.Pace, virtual), declare: o.Declare, faultless: len(o.Plan.Faults) == 0, honest: o.Plan.Honest(),
 		public: map[string]bool{}, held: map[types.UID]map[string]bool{}, caused: time.Now(), began: time.Now(), periodic: map[string]bool{},
-		said: map[string]bool{}, ofUsers: map[types.UID]bool{}, made: map[types.UID]bool{}, reconciled: map[string]bool{}, retries: &retries{refused: map[string]refusedWrite{}},
+		said: map[string]bool{}, made: map[types.UID]bool{}, reconciled: reconciled{map[types.UID]bool{}, map[string]bool{}}, retries: &retries{refused: map[string]refusedWrite{}},
 	}
 }
 
@@ -109,7 +108,7 @@ func (l *ledger) record(committed apiserver.Change) *change {
 	l.noteOwners(c.UID, content)
 	l.notePeriodic(c)
 	l.noteFinalizers(c)
-	l.noteReconciled(c)
+	l.reconciled.note(c, len(l.held[c.UID]) > 0)
 	l.noteConditions(c)
 	if c.byOperator {
 		l.retries.changed()

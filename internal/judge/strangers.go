@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -20,8 +20,8 @@ import (
 // only if the API server accepts the write: an operator may rely on a refusal, with a resource
 // version.
 //
-// An object of a kind that the operator reconciles is an object to reconcile, whoever has created
-// it: the operator may write its status and its finalizers, and nothing else.
+// An object of a kind that the operator reconciles is an object to reconcile, whichever client has
+// created it: the operator may write its status and its finalizers, and nothing else.
 type foreignUntouched struct {
 	foreign bool    // the object of the write that is being done has another owner
 	change  *change // what the write has changed
@@ -46,7 +46,7 @@ func (o *foreignUntouched) OnChange(_ *ledger, c *change, _ violate) {
 }
 
 func (o *foreignUntouched) AfterWrite(l *ledger, r *apiserver.Request, answer *apiserver.Response, v violate) {
-	if o.foreign && answer.Code < 300 && !(l.reconciles(r.Resource) && o.isReconcilers()) {
+	if o.foreign && answer.Code < 300 && !(reconciles(l, r.Resource) && o.isReconcilers()) {
 		v(fmt.Sprintf("%s: the object was created by another client, and the operator is not its owner", cluster.Describe(r)))
 	}
 	*o = foreignUntouched{}
@@ -81,24 +81,29 @@ func isForeign(content map[string]any) bool {
 }
 
 // reconciles reports whether the operator reconciles a kind, as far as it was seen.
-func (l *ledger) reconciles(r schema.GroupVersionResource) bool {
+func reconciles(l *ledger, r schema.GroupVersionResource) bool {
 	kind := r.GroupResource().String()
-	return l.reconciled[kind] || l.reference != nil && l.reference.reconciled[kind]
+	return l.reconciled.kinds[kind] || l.reference != nil && l.reference.reconciled[kind]
 }
 
-// noteReconciled records the kinds that the operator reconciles: those of users' objects to which it
-// adds finalizers, and the custom kinds whose statuses it writes. That it does so with an object of
-// a stranger shows nothing, and neither does a finalizer of a child.
-func (l *ledger) noteReconciled(c *change) {
+// reconciled are the kinds that the operator reconciles: those of users' objects to which it adds
+// finalizers, and the custom kinds whose statuses it writes. That it does so with an object of a
+// stranger shows nothing, and neither does a finalizer of a child.
+type reconciled struct {
+	ofUsers map[types.UID]bool // objects that users have created
+	kinds   map[string]bool
+}
+
+// note looks at a change. held is whether the operator has added a finalizer to its object.
+func (k reconciled) note(c *change, held bool) {
 	if c.Type == "ADDED" && c.isUsers() {
-		l.ofUsers[c.UID] = true
+		k.ofUsers[c.UID] = true
 	}
 	if !c.isUpdate() || isForeign(c.Old) {
 		return
 	}
-	isCustom := !scheme.Scheme.IsGroupRegistered(c.Resource.Group)
-	status := isCustom && !reflect.DeepEqual(c.Old["status"], c.New["status"])
-	if status || l.ofUsers[c.UID] && len(l.held[c.UID]) > 0 {
-		l.reconciled[c.Resource.GroupResource().String()] = true
+	writesStatus := cluster.IsCustomGroup(c.Resource.Group) && !reflect.DeepEqual(c.Old["status"], c.New["status"])
+	if writesStatus || k.ofUsers[c.UID] && held {
+		k.kinds[c.Resource.GroupResource().String()] = true
 	}
 }
