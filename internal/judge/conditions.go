@@ -250,15 +250,21 @@ func hasExplanation(content map[string]any) bool {
 
 func hasBadCondition(content map[string]any) bool {
 	for kind, c := range conditionsOf(statusOf(content)) {
-		bad := c["status"] != "True"
-		if badNews.MatchString(kind) {
-			bad = c["status"] != "False" || kind == "Progressing"
-		}
-		if reason, _ := c["reason"].(string); bad && reason != "" {
+		if isBad(kind, c) {
 			return true
 		}
 	}
 	return false
+}
+
+// isBad reports whether a condition says that something is not as it should be, and why.
+func isBad(kind string, condition map[string]any) bool {
+	bad := condition["status"] != "True"
+	if badNews.MatchString(kind) {
+		bad = condition["status"] != "False" || kind == "Progressing"
+	}
+	reason, _ := condition["reason"].(string)
+	return bad && reason != ""
 }
 
 func hasBadPhase(content map[string]any) bool {

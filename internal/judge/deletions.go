@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -26,20 +25,29 @@ import (
 // added holds the object. These are not accused:
 //
 //   - objects with a condition or a phase that says that something is not as it should be, and those
-//     about which the operator has written a warning, as a Kubernetes Event, since the deletion;
+//     about which the operator has written a warning, as a Kubernetes Event, since the deletion. A
+//     condition such as Suspended=False that was there before explains nothing;
 //   - objects whose last reconcile has failed: the operator tries again;
 //   - objects that may wait for another one that is being deleted: for a dependent, or for something
 //     that the operator has created and others hold;
 //   - objects without conditions or a phase, such as Secrets, as long as another object names them:
 //     they may be in use, and can't say so.
 type deletionEnds struct {
+	before map[types.UID]map[string]map[string]any // the conditions of objects when they were deleted
+
 	mu     sync.Mutex              // guards what follows: Events come in any goroutine
 	warned map[types.UID]time.Time // about which object there was a warning, as the last
 	events map[string]types.UID    // warnings by name, as later ones only count them
 }
 
 func newDeletionEnds() *deletionEnds {
-	return &deletionEnds{warned: map[types.UID]time.Time{}, events: map[string]types.UID{}}
+	return &deletionEnds{before: map[types.UID]map[string]map[string]any{}, warned: map[types.UID]time.Time{}, events: map[string]types.UID{}}
+}
+
+func (o *deletionEnds) OnChange(_ *ledger, c *change, _ violate) {
+	if isMarked(c.New) && !isMarked(c.Old) {
+		o.before[c.UID] = conditionsOf(statusOf(c.New))
+	}
 }
 
 func (o *deletionEnds) OnEvent(_ *ledger, r *apiserver.Request, _ violate) {
@@ -71,7 +79,7 @@ func (o *deletionEnds) WhenIdle(l *ledger, i Idle, v violate) {
 		deleted := obj.GetDeletionTimestamp()
 		switch {
 		case !onlyOperatorHolds(l, uid) || l.disturbed[uid] || time.Since(deleted.Time) < l.pace.Leaving:
-		case saysWhyItStays(obj), !o.warned[uid].Before(deleted.Time), isFailing(i, obj), awaitsDeletion(l, uid), mayBeInUse(l, uid):
+		case o.isExplained(uid, obj), !o.warned[uid].Before(deleted.Time), isFailing(i, obj), awaitsDeletion(l, uid), mayBeInUse(l, uid):
 		default:
 			v(fmt.Sprintf("%s is being deleted and stays: the operator is idle, only its own finalizer %s holds the object, and neither a condition nor an Event says why",
 				l.uids[uid], strings.Join(obj.GetFinalizers(), ", ")))
@@ -84,11 +92,33 @@ func isFailing(i Idle, obj liveObject) bool {
 	return slices.ContainsFunc(i.Failing, func(f Failing) bool { return f.Object == obj.GetNamespace()+"/"+obj.GetName() })
 }
 
-// saysWhyItStays reports whether the status of an object says that something is not as it should be.
-// The phase of a kind of Kubernetes is the server's: a Namespace is Terminating, whatever the reason.
-func saysWhyItStays(obj liveObject) bool {
-	return hasBadCondition(obj.Object) || !scheme.Scheme.IsGroupRegistered(obj.resource.Group) && hasBadPhase(obj.Object)
+// isExplained reports whether the status of an object says why it stays. The phase of a kind of
+// Kubernetes is the server's: a Namespace is Terminating, whatever the reason.
+func (o *deletionEnds) isExplained(uid types.UID, obj liveObject) bool {
+	for kind, c := range conditionsOf(statusOf(obj.Object)) {
+		if !isBad(kind, c) {
+			continue
+		}
+		was, same := o.before[uid][kind], true
+		text := kind
+		for _, field := range []string{"status", "reason", "message"} {
+			same = same && c[field] == was[field]
+			text += fmt.Sprint(" ", c[field])
+		}
+		if !same || c["status"] == "True" || goodNews.MatchString(kind) || ofDeletions.MatchString(text) {
+			return true
+		}
+	}
+	return cluster.IsCustomGroup(obj.resource.Group) && hasBadPhase(obj.Object)
 }
+
+var (
+	// goodNews matches conditions that an object which is as it should be has with the status True.
+	goodNews = regexp.MustCompile(`(Ready|Available|Synced|Healthy|Reconciled|Succeeded|Completed?|Valid|Accepted|Resolved|Connected|Reachable)$`)
+
+	// ofDeletions matches what is said of deletions.
+	ofDeletions = regexp.MustCompile(`(?i)delet|terminat|finaliz|clean|in.?use|referenc|protect|wait|block|held|retain|remain|fail|error`)
+)
 
 // onlyOperatorHolds reports whether an object is being deleted, and nothing holds it but finalizers
 // that the operator has added. Those of Kubernetes are others', even if they are there from the

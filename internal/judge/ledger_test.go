@@ -78,6 +78,29 @@ func TestReference(t *testing.T) {
 	})
 }
 
+// What the operator creates without the fault is its own, also where a fault has taken the place, and
+// nothing else is.
+func TestMade(t *testing.T) {
+	without := &Reference{created: map[string]int{"configmaps default/x": 1}}
+	for name, test := range map[string]struct {
+		reference *Reference
+		actor     string
+		want      bool
+	}{
+		"the operator's, without faults":           {nil, "operator", true},
+		"a user's":                                 {nil, "user", false},
+		"an orphan in the place of the operator's": {without, "other", true},
+		"the operator's in the place of a user's":  {&Reference{}, "operator", false},
+	} {
+		try(t, Options{Reference: test.reference, Without: map[oracle.Name]string{oracle.SameWork: "it is tested alone"}}, func(tr trial) {
+			tr.created(test.actor, object(nil))
+			if got := tr.Made("1"); got != test.want {
+				t.Errorf("%s: got %t", name, got)
+			}
+		})
+	}
+}
+
 // Fields that differ between runs without faults are masked, things that are missing in one are
 // not: that is a difference that the user has to know of.
 func TestLearn(t *testing.T) {
