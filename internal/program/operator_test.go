@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -65,8 +65,7 @@ func operate(ctx context.Context, bug string) error {
 	if bug == deaf {
 		return listen(ctx, config)
 	}
-	//nolint:staticcheck // Events of the first kind are those that users see
-	r := &apps{Client: mgr.GetClient(), events: mgr.GetEventRecorderFor("apps"), live: mgr.GetAPIReader(), bug: bug, started: time.Now(), known: map[string]bool{}}
+	r := &apps{Client: mgr.GetClient(), events: mgr.GetEventRecorder("apps"), live: mgr.GetAPIReader(), bug: bug, started: time.Now(), known: map[string]bool{}}
 	if err := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(r); err != nil {
 		return err
 	}
@@ -100,7 +99,7 @@ func listen(ctx context.Context, config *rest.Config) error {
 type apps struct {
 	client.Client
 	live    client.Reader
-	events  record.EventRecorder
+	events  events.EventRecorder
 	bug     string
 	started time.Time
 	known   map[string]bool // names that it has worked for
@@ -186,7 +185,7 @@ const finalizer = "example.com/app"
 func (r *apps) finish(ctx context.Context, app *corev1.ConfigMap) (ctrl.Result, error) {
 	switch {
 	case r.bug == excuses:
-		r.events.Event(app, corev1.EventTypeWarning, "InUse", "it is deleted when it is no longer in use")
+		r.events.Eventf(app, nil, corev1.EventTypeWarning, "InUse", "Delete", "it is deleted when it is no longer in use")
 	case r.bug != cleans:
 	case time.Since(app.DeletionTimestamp.Time) < 3*time.Second:
 		return ctrl.Result{RequeueAfter: time.Second}, nil
