@@ -46,6 +46,10 @@ func init() {
 			}),
 			want: "configmaps default/x-child is still there, although what the operator has created it for is gone",
 		},
+		oracle.DeletionEnds: {
+			twins: cleansUp,
+			want:  "deployments.apps default/x is being deleted and stays: the operator is idle, only its own finalizer test.ctrlkit.dev/bucket holds the object",
+		},
 		oracle.NoLateFinalizer: {
 			twins: addsFinalizer,
 			want:  "update deployments.apps default/x adds a finalizer to an object that is being deleted",
@@ -167,4 +171,19 @@ func TestPeriodicOperatorsAreIdle(t *testing.T) {
 			t.Errorf("quiet for %s: %v\n%s", quiet, violations, trace)
 		}
 	}
+}
+
+// cleansUp returns an operator that has something to clean up, and removes its finalizer after that.
+// The wrong one does so only while the spec still has what it was for.
+func cleansUp(wrong bool) Workload {
+	return deploymentWorkload(func(ctx context.Context, o *operation) error {
+		switch {
+		case o.obj.DeletionTimestamp == nil && controllerutil.AddFinalizer(o.obj, bucketFinalizer):
+			return o.Update(ctx, o.obj)
+		case o.obj.DeletionTimestamp != nil && (!wrong || o.obj.Spec.Template.Spec.Containers[0].Image == "nginx:1"):
+			controllerutil.RemoveFinalizer(o.obj, bucketFinalizer)
+			return client.IgnoreNotFound(o.Update(ctx, o.obj))
+		}
+		return nil
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/external"
@@ -62,24 +63,60 @@ func eachCondition(c *change, do func(kind string, old, now map[string]any)) {
 }
 
 // observedGeneration demands that status.observedGeneration does not fall, nor that of a condition.
-type observedGeneration struct{}
+//
+// Generations are those of one object, by its UID. One that is created again begins anew, and may
+// begin with what was observed of a former object of its name: because a user has restored it with
+// its status, or because a status arrives late. To correct that is no fall.
+type observedGeneration struct {
+	former    map[string]int64 // the highest generation of those that are gone, by name
+	inherited map[observation]bool
+}
 
-func (observedGeneration) OnChange(l *ledger, c *change, v violate) {
-	before, after, ok := statusesOf(c)
-	if !ok {
-		return
-	}
-	if old, now, fell := falls(before, after); fell && !l.wiped[c.UID] {
-		v(fmt.Sprintf("%s: status.observedGeneration fell from %d to %d", c.canonical, old, now))
+// observation is an observed generation: that of a status, or of a condition of it.
+type observation struct {
+	uid       types.UID
+	condition string // its type; "" for the status
+}
+
+func (o observedGeneration) OnChange(l *ledger, c *change, v violate) {
+	if before, after, ok := statusesOf(c); ok {
+		old, now, fell := falls(before, after)
+		if fell && !l.wiped[c.UID] && !o.inherited[observation{c.UID, ""}] {
+			v(fmt.Sprintf("%s: status.observedGeneration fell from %d to %d", c.canonical, old, now))
+		}
 	}
 	eachCondition(c, func(kind string, was, is map[string]any) {
 		if is == nil {
 			return
 		}
-		if old, now, fell := falls(was, is); fell {
+		if old, now, fell := falls(was, is); fell && !o.inherited[observation{c.UID, kind}] {
 			v(fmt.Sprintf("%s: observedGeneration of condition %s fell from %d to %d", c.canonical, kind, old, now))
 		}
 	})
+	o.note(c)
+}
+
+// note records which observed generations are those of a former object.
+func (o observedGeneration) note(c *change) {
+	if c.New == nil {
+		generation := (&unstructured.Unstructured{Object: c.Old}).GetGeneration()
+		o.former[c.canonical] = max(o.former[c.canonical], generation)
+		return
+	}
+	generation := (&unstructured.Unstructured{Object: c.New}).GetGeneration()
+	note := func(kind string, was, is map[string]any) {
+		now, ok := is["observedGeneration"].(int64)
+		if ok && now != was["observedGeneration"] {
+			restored := c.Type == "ADDED" && !c.byOperator
+			o.inherited[observation{c.UID, kind}] = restored || now > generation && now <= o.former[c.canonical]
+		}
+	}
+	before, after := statusOf(c.Old), statusOf(c.New)
+	note("", before, after)
+	was := conditionsOf(before)
+	for kind, is := range conditionsOf(after) {
+		note(kind, was[kind], is)
+	}
 }
 
 // falls compares two observed generations. One that vanishes falls to 0.
@@ -208,23 +245,36 @@ func isFailure(world snapshot.Snapshot, d oracle.Difference) bool {
 // hasExplanation reports whether the status of an object says that something is not as it should
 // be: by a condition with a reason, or by a phase.
 func hasExplanation(content map[string]any) bool {
-	status := statusOf(content)
-	for kind, c := range conditionsOf(status) {
-		bad := c["status"] != "True"
-		if badNews.MatchString(kind) {
-			bad = c["status"] != "False" || kind == "Progressing"
-		}
-		if reason, _ := c["reason"].(string); bad && reason != "" {
+	return hasBadCondition(content) || hasBadPhase(content)
+}
+
+func hasBadCondition(content map[string]any) bool {
+	for kind, c := range conditionsOf(statusOf(content)) {
+		if isBad(kind, c) {
 			return true
 		}
 	}
-	phase, _ := status["phase"].(string)
+	return false
+}
+
+// isBad reports whether a condition says that something is not as it should be, and why.
+func isBad(kind string, condition map[string]any) bool {
+	bad := condition["status"] != "True"
+	if badNews.MatchString(kind) {
+		bad = condition["status"] != "False" || kind == "Progressing"
+	}
+	reason, _ := condition["reason"].(string)
+	return bad && reason != ""
+}
+
+func hasBadPhase(content map[string]any) bool {
+	phase, _ := statusOf(content)["phase"].(string)
 	return badPhase.MatchString(phase)
 }
 
 var (
 	// badNews matches conditions that say that something is not as it should be when they are True.
-	badNews = regexp.MustCompile(`^(Stalled|Reconciling|Progressing|Terminating|Deleting|Deletion.*|Finalizing|Blocked|Paused|Suspended|.*(Degraded|Fail(ed|ure|ing)|Errors?|Pressure|Unavailable|Conflict))$`)
+	badNews = regexp.MustCompile(`^(Stalled|Reconciling|Progressing|Terminating|Deleting|Deletion.*|Finalizing|Blocked|Paused|Suspended|InUse|.*(Degraded|Fail(ed|ure|ing)|Errors?|Pressure|Unavailable|Conflict))$`)
 
 	// failures are those among them that an operator which is idle does not leave without a cause.
 	failures = regexp.MustCompile(`^(Stalled|Blocked|.*(Degraded|Fail(ed|ure|ing)|Errors?|Conflict))$`)

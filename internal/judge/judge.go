@@ -89,9 +89,10 @@ func oracles() []registered {
 		{oracle.OneExternal, oneExternal{}},
 		{oracle.NoLeak, noLeak{}},
 		{oracle.NoOrphans, newNoOrphans()},
+		{oracle.DeletionEnds, newDeletionEnds()},
 		{oracle.NoLateFinalizer, noLateFinalizer{tries: map[types.UID]int{}}},
 		{oracle.SameWork, sameWork{}},
-		{oracle.ObservedGeneration, observedGeneration{}},
+		{oracle.ObservedGeneration, observedGeneration{former: map[string]int64{}, inherited: map[observation]bool{}}},
 		{oracle.ConditionsStay, conditionsStay{others: map[types.UID]map[string]bool{}}},
 		{oracle.TransitionTime, transitionTime{}},
 		{oracle.ReadyWhenDone, readyWhenDone{claims: map[types.UID]*claim{}, users: map[types.UID]time.Time{}}},
@@ -194,9 +195,12 @@ func (j *Judge) BeforeWrite(r *apiserver.Request) {
 	each(j, func(o onWrite, v violate) { o.OnWrite(j.ledger, r, v) })
 }
 
-// AfterWrite looks at the answer to it.
-func (j *Judge) AfterWrite(r *apiserver.Request, response *apiserver.Response) {
+// AfterWrite looks at the answer to it. It reports whether the write is one that the server refuses
+// again, after a pause and with nothing changed by the operator: no more than a retry.
+func (j *Judge) AfterWrite(r *apiserver.Request, response *apiserver.Response) (retry bool) {
+	retry = j.ledger.retries.answered(r, response)
 	each(j, func(o afterWrite, v violate) { o.AfterWrite(j.ledger, r, response, v) })
+	return retry
 }
 
 // Changed looks at a change that the server has committed.
@@ -224,11 +228,12 @@ func (j *Judge) Event(r *apiserver.Request) {
 }
 
 // Request counts a request or call, and reports whether the operator may make it: it may not when
-// it has made so many that it would never stop.
+// it has made so many that it would never stop. Those of slow retries do not count.
 func (j *Judge) Request() bool {
 	j.mu.Lock()
 	j.requests++
-	made := j.requests
+	j.ledger.retries.made = j.requests
+	made := j.requests - j.ledger.retries.excused
 	j.mu.Unlock()
 	each(j, func(o onRequest, v violate) { o.OnRequest(j.ledger, made, v) })
 	return made <= j.ledger.requestLimit()
@@ -252,6 +257,16 @@ func (j *Judge) Disturbed(uid types.UID) { j.ledger.disturbed[uid] = true }
 
 // StatusWiped records that others removed the status of an object.
 func (j *Judge) StatusWiped(uid types.UID) { j.ledger.wiped[uid] = true }
+
+// Made reports whether the operator creates an object, by its name: without the fault, if there is a
+// run without it, because a fault may take its place.
+func (j *Judge) Made(uid types.UID) bool {
+	created := j.ledger.created
+	if j.ledger.reference != nil {
+		created = j.ledger.reference.created
+	}
+	return created[j.ledger.uids[uid]] > 0
+}
 
 // Prepared records that the objects are there that the workload needs from the beginning.
 func (j *Judge) Prepared() { j.ledger.prepared = true }
@@ -308,6 +323,7 @@ func (j *Judge) Reference(checkpoints []snapshot.Snapshot, requests int) *Refere
 	r := &Reference{
 		Checkpoints: checkpoints, Mask: map[string]bool{}, Requests: requests,
 		created: l.created, deleted: l.deleted, externals: map[string]int{}, conditions: map[string]bool{}, periodic: l.periodic, times: l.times, said: l.said,
+		reconciled: l.reconciled.kinds,
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.systems)) {
 		for uid, canonical := range l.uids {
@@ -345,6 +361,7 @@ type Reference struct {
 	times      []time.Duration // of the checkpoints
 	periodic   map[string]bool // what the operator does without a cause but time
 	said       map[string]bool // each condition that was set, with the status that it had
+	reconciled map[string]bool // kinds that the operator reconciles
 }
 
 // Allow lets runs do what another run without faults has done.
@@ -357,6 +374,7 @@ func (r *Reference) Allow(other *Reference) {
 	}
 	maps.Copy(r.periodic, other.periodic)
 	maps.Copy(r.said, other.said)
+	maps.Copy(r.reconciled, other.reconciled)
 	r.Requests = max(r.Requests, other.Requests)
 }
 

@@ -40,19 +40,22 @@ type ledger struct {
 	times     []time.Duration // of the checkpoints, since the run began
 	aborted   bool
 
-	uids      map[types.UID]string // what each UID stands for, "configmaps default/x"
-	generated map[string]string    // names that the server has generated
-	live      map[types.UID]liveObject
-	created   map[string]int // by the operator
-	deleted   map[string]int
-	disturbed map[types.UID]bool            // others did what a finalizer can't be right with
-	wiped     map[types.UID]bool            // others removed the status
-	owners    map[types.UID][]types.UID     // of each object, also of those that are gone
-	held      map[types.UID]map[string]bool // finalizers that the operator has added
-	users     int                           // objects that users have created since the operator started
-	caused    time.Time                     // when others have changed something, as the last
-	periodic  map[string]bool               // what the operator does without a cause but time
-	said      map[string]bool               // each condition that was set, with the status that it had
+	uids       map[types.UID]string // what each UID stands for, "configmaps default/x"
+	generated  map[string]string    // names that the server has generated
+	live       map[types.UID]liveObject
+	created    map[string]int // by the operator
+	deleted    map[string]int
+	disturbed  map[types.UID]bool            // others did what a finalizer can't be right with
+	wiped      map[types.UID]bool            // others removed the status
+	owners     map[types.UID][]types.UID     // of each object, also of those that are gone
+	held       map[types.UID]map[string]bool // finalizers that the operator has added
+	made       map[types.UID]bool            // objects that the operator has created
+	reconciled reconciled
+	retries    *retries
+	users      int             // objects that users have created since the operator started
+	caused     time.Time       // when others have changed something, as the last
+	periodic   map[string]bool // what the operator does without a cause but time
+	said       map[string]bool // each condition that was set, with the status that it had
 
 	mu      sync.Mutex      // guards what follows: Events are judged beside the driver
 	secrets []string        // values of Secrets of users
@@ -83,7 +86,7 @@ func newLedger(o Options) *ledger {
 		created: map[string]int{}, deleted: map[string]int{}, disturbed: map[types.UID]bool{}, wiped: map[types.UID]bool{}, owners: map[types.UID][]types.UID{},
 		rules: o.Rules, pace: cmp.Or(o.Pace, virtual), declare: o.Declare, faultless: len(o.Plan.Faults) == 0, honest: o.Plan.Honest(),
 		public: map[string]bool{}, held: map[types.UID]map[string]bool{}, caused: time.Now(), began: time.Now(), periodic: map[string]bool{},
-		said: map[string]bool{},
+		said: map[string]bool{}, made: map[types.UID]bool{}, reconciled: reconciled{map[types.UID]bool{}, map[string]bool{}}, retries: &retries{refused: map[string]refusedWrite{}},
 	}
 }
 
@@ -105,7 +108,14 @@ func (l *ledger) record(committed apiserver.Change) *change {
 	l.noteOwners(c.UID, content)
 	l.notePeriodic(c)
 	l.noteFinalizers(c)
+	l.reconciled.note(c, len(l.held[c.UID]) > 0)
 	l.noteConditions(c)
+	if c.byOperator {
+		l.retries.changed()
+		if c.Type == "ADDED" {
+			l.made[c.UID] = true
+		}
+	}
 	if name != c.Name {
 		l.generated[c.Name] = name
 	}

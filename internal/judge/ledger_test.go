@@ -70,12 +70,35 @@ func TestReference(t *testing.T) {
 			Checkpoints: checkpoints, Mask: map[string]bool{}, Requests: 42,
 			created: map[string]int{"configmaps default/x": 1}, deleted: map[string]int{"configmaps default/x": 1},
 			externals: map[string]int{"buckets configmaps default/x": 3}, conditions: map[string]bool{"configmaps default/x": true},
-			periodic: map[string]bool{}, said: map[string]bool{},
+			periodic: map[string]bool{}, said: map[string]bool{}, reconciled: map[string]bool{},
 		}
 		if diff := cmp.Diff(want, r, cmp.AllowUnexported(Reference{})); diff != "" {
 			t.Error(diff)
 		}
 	})
+}
+
+// What the operator creates without the fault is its own, also where a fault has taken the place, and
+// nothing else is.
+func TestMade(t *testing.T) {
+	without := &Reference{created: map[string]int{"configmaps default/x": 1}}
+	for name, test := range map[string]struct {
+		reference *Reference
+		actor     string
+		want      bool
+	}{
+		"the operator's, without faults":           {nil, "operator", true},
+		"a user's":                                 {nil, "user", false},
+		"an orphan in the place of the operator's": {without, "other", true},
+		"the operator's in the place of a user's":  {&Reference{}, "operator", false},
+	} {
+		try(t, Options{Reference: test.reference, Without: map[oracle.Name]string{oracle.SameWork: "it is tested alone"}}, func(tr trial) {
+			tr.created(test.actor, object(nil))
+			if got := tr.Made("1"); got != test.want {
+				t.Errorf("%s: got %t", name, got)
+			}
+		})
+	}
 }
 
 // Fields that differ between runs without faults are masked, things that are missing in one are

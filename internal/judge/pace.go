@@ -23,11 +23,14 @@ type Pace struct {
 	// Stale how long a cache may be stale.
 	Lag, Stale time.Duration
 
+	// Leaving is how long the deletion of an object may take without anything that happens for it.
+	Leaving time.Duration
+
 	// Requests is how many a run may need that there is nothing to compare with.
 	Requests int
 }
 
 // virtual is the pace of virtual time.
 var virtual = Pace{
-	Proof: 10 * time.Second, Clock: 10 * time.Second, Poll: 2 * time.Minute, Claim: 5 * time.Second, Lag: 100 * time.Millisecond, Stale: 90 * time.Second, Requests: 2000,
+	Proof: 10 * time.Second, Clock: 10 * time.Second, Poll: 2 * time.Minute, Claim: 5 * time.Second, Lag: 100 * time.Millisecond, Stale: 90 * time.Second, Leaving: 30 * time.Second, Requests: 2000,
 }

@@ -26,6 +26,9 @@ func (j *Judge) Past() []string {
 	for _, what := range slices.Sorted(maps.Keys(l.said)) {
 		list = append(list, "said "+what)
 	}
+	for _, kind := range slices.Sorted(maps.Keys(l.reconciled.kinds)) {
+		list = append(list, "reconciled "+kind)
+	}
 	var known []string
 	for uid, name := range l.uids {
 		known = append(known, knownOf(l, uid, name))
@@ -43,7 +46,7 @@ func inTime(l *ledger) bool {
 // knownOf returns what is known of an object.
 func knownOf(l *ledger, uid types.UID, name string) string {
 	_, live := l.live[uid]
-	text := fmt.Sprint("object ", name, live, l.disturbed[uid], l.wiped[uid], slices.Sorted(maps.Keys(l.held[uid])))
+	text := fmt.Sprint("object ", name, live, l.made[uid], l.disturbed[uid], l.wiped[uid], slices.Sorted(maps.Keys(l.held[uid])))
 	for _, system := range slices.Sorted(maps.Keys(l.systems)) {
 		text += fmt.Sprint(" ", system, l.systems[system].Created(uid))
 	}

@@ -136,11 +136,12 @@ func (s *story) option(line string) bool {
 			Requests                    int
 			Created, Deleted, Externals map[string]int
 			Mask, Conditions, Periodic  map[string]bool
+			Reconciled                  map[string]bool
 		}
 		s.decode(rest, &r)
 		s.options.Reference = &Reference{
 			Checkpoints: r.Checkpoints, Requests: r.Requests, Mask: r.Mask, created: r.Created, deleted: r.Deleted, externals: r.Externals,
-			conditions: r.Conditions, periodic: r.Periodic,
+			conditions: r.Conditions, periodic: r.Periodic, reconciled: r.Reconciled,
 		}
 	default:
 		return false
@@ -158,8 +159,12 @@ func (s *story) do(line string) {
 	case "repeat":
 		for range number(first) {
 			for step := range strings.SplitSeq(more, "; ") {
-				s.do(step)
+				s.do(strings.ReplaceAll(step, ", ", "; "))
 			}
+		}
+	case "asks": // as long as it is allowed
+		for range number(rest) {
+			j.Request()
 		}
 	case "requests": // of which only the last one may be too many
 		n, allowed := number(rest), true
@@ -223,7 +228,11 @@ func (s *story) note(verb, rest string) bool {
 		}
 		time.Sleep(d)
 	case "event":
-		j.Event(&apiserver.Request{Verb: "create", Resource: configMaps, Name: "x", Body: []byte(rest)})
+		name := "x"
+		if strings.Contains(rest, "metadata") {
+			name = "" // it is in there
+		}
+		j.Event(&apiserver.Request{Verb: "create", Resource: configMaps, Name: name, Body: []byte(rest)})
 	case "stuck":
 		cause, owner, waits := strings.Cut(rest, " for ")
 		var blocked []external.Blocked
@@ -238,17 +247,19 @@ func (s *story) note(verb, rest string) bool {
 }
 
 // act shows the judge what an actor does: it creates, updates, marks, deletes or removes an object, or sends a
-// write, which may change the object.
+// write, which may change the object: "operator changes update/status x => observed=2".
 func (s *story) act(actor, verb, rest string) {
 	of, text, _ := strings.Cut(rest, " ")
 	if verb == "writes" || verb == "changes" {
 		of, more, _ := strings.Cut(text, " ")
 		c := s.object(of)
-		r := &apiserver.Request{Verb: strings.Fields(rest)[0], Resource: c.Resource, Namespace: "default", Name: c.Name, Actor: actor}
+		does, subresource, _ := strings.Cut(strings.Fields(rest)[0], "/")
+		r := &apiserver.Request{Verb: does, Subresource: subresource, Resource: c.Resource, Namespace: "default", Name: c.Name, Actor: actor}
 		s.judge.BeforeWrite(r)
 		response := &apiserver.Response{Code: 200}
 		if verb == "changes" {
-			c.Type, c.Actor, c.Verb, c.Old, c.New = "MODIFIED", actor, r.Verb, s.content(of, ""), s.content(of, "")
+			before, after, _ := strings.Cut(more, "=>")
+			c.Type, c.Actor, c.Verb, c.Subresource, c.Old, c.New = "MODIFIED", actor, r.Verb, subresource, s.content(of, before), s.content(of, after)
 			s.judge.Changed(c)
 		} else {
 			code, message, _ := strings.Cut(more, " ")
@@ -304,7 +315,8 @@ func (s *story) object(of string) apiserver.Change {
 	resource := map[string]schema.GroupVersionResource{
 		"cm": configMaps, "pvc": {Version: "v1", Resource: "persistentvolumeclaims"}, "secret": {Version: "v1", Resource: "secrets"},
 		"pod": {Version: "v1", Resource: "pods"}, "widget": {Version: "v1", Resource: "widgets"},
-		"rs": {Group: "apps", Version: "v1", Resource: "replicasets"}, "deploy": {Group: "apps", Version: "v1", Resource: "deployments"},
+		"shop": {Group: "example.com", Version: "v1", Resource: "shops"},
+		"rs":   {Group: "apps", Version: "v1", Resource: "replicasets"}, "deploy": {Group: "apps", Version: "v1", Resource: "deployments"},
 	}[kind]
 	return apiserver.Change{Resource: resource, Namespace: "default", Name: name, UID: types.UID(uid)}
 }

@@ -6,37 +6,7 @@ package judge
 import (
 	"fmt"
 	"strconv"
-
-	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
-
-// foreignUntouched demands that objects of other owners are not changed. A write to one violates it
-// only if the API server accepts the write: an operator may rely on a refusal, with a resource
-// version.
-type foreignUntouched struct {
-	foreign bool // the object of the write that is being done has another owner
-}
-
-func (o *foreignUntouched) OnWrite(l *ledger, r *apiserver.Request, _ violate) {
-	o.foreign = false
-	if r.Verb == "create" {
-		return
-	}
-	for _, obj := range l.live {
-		if obj.GetName() == r.Name && obj.GetNamespace() == r.Namespace && obj.GetAnnotations()[cluster.Foreign] != "" &&
-			obj.resource.GroupResource() == r.Resource.GroupResource() {
-			o.foreign = true
-		}
-	}
-}
-
-func (o *foreignUntouched) AfterWrite(_ *ledger, r *apiserver.Request, answer *apiserver.Response, v violate) {
-	if o.foreign && answer.Code < 300 {
-		v(fmt.Sprintf("%s: the object was created by another client, and the operator is not its owner", cluster.Describe(r)))
-	}
-	o.foreign = false
-}
 
 // sameWork demands that the operator creates and deletes no more than without a fault. What it does
 // while it is proved to be idle is silentWhenIdle's business, or comes by the clock.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -64,7 +65,7 @@ func operate(ctx context.Context, bug string) error {
 	if bug == deaf {
 		return listen(ctx, config)
 	}
-	r := &apps{Client: mgr.GetClient(), live: mgr.GetAPIReader(), bug: bug, started: time.Now(), known: map[string]bool{}}
+	r := &apps{Client: mgr.GetClient(), events: mgr.GetEventRecorder("apps"), live: mgr.GetAPIReader(), bug: bug, started: time.Now(), known: map[string]bool{}}
 	if err := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(r); err != nil {
 		return err
 	}
@@ -98,6 +99,7 @@ func listen(ctx context.Context, config *rest.Config) error {
 type apps struct {
 	client.Client
 	live    client.Reader
+	events  events.EventRecorder
 	bug     string
 	started time.Time
 	known   map[string]bool // names that it has worked for
@@ -122,15 +124,24 @@ const (
 	storms  = "asks without an end"
 	uses    = "uses a Secret that has no owner"
 	sleeps  = "waits for a Secret that nothing watches"
+	holds   = "holds what it has a finalizer on, and does not say why"
 
-	labels = "labels its Secret"                         // which is no bug
-	counts = "counts its tries while a name is not free" // neither is this
+	labels  = "labels its Secret"                                          // which is no bug
+	cleans  = "has a finalizer, and removes it after a while"              // neither is that
+	excuses = "holds what it has a finalizer on, and says why in an Event" // nor that
+	counts  = "counts its tries while a name is not free"                  // nor that
 )
 
 func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	app := &corev1.ConfigMap{}
-	if err := r.Get(ctx, req.NamespacedName, app); err != nil || app.Labels["app"] == "" || app.DeletionTimestamp != nil {
+	if err := r.Get(ctx, req.NamespacedName, app); err != nil || app.Labels["app"] == "" {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	switch {
+	case app.DeletionTimestamp != nil:
+		return r.finish(ctx, app)
+	case (r.bug == holds || r.bug == cleans || r.bug == excuses) && controllerutil.AddFinalizer(app, finalizer):
+		return ctrl.Result{}, r.Update(ctx, app)
 	}
 	if (r.bug == once || r.bug == loses) && r.known[app.Name] {
 		return ctrl.Result{}, nil
@@ -174,6 +185,22 @@ func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 		go panic("a conflict")
 	}
 	return ctrl.Result{}, err
+}
+
+const finalizer = "example.com/app"
+
+// finish lets an app go, after two seconds of cleanup.
+func (r *apps) finish(ctx context.Context, app *corev1.ConfigMap) (ctrl.Result, error) {
+	switch {
+	case r.bug == excuses:
+		r.events.Eventf(app, nil, corev1.EventTypeWarning, "InUse", "Delete", "it is deleted when it is no longer in use")
+	case r.bug != cleans:
+	case time.Since(app.DeletionTimestamp.Time) < 3*time.Second:
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	case controllerutil.RemoveFinalizer(app, finalizer):
+		return ctrl.Result{}, client.IgnoreNotFound(r.Update(ctx, app))
+	}
+	return ctrl.Result{}, nil
 }
 
 var errTaken = errors.New("the Secret is another's")

@@ -41,7 +41,7 @@ func (o *Options) newOracles(p fault.Plan, reference *judge.Reference, t *trace)
 	return &oracles{judge: judge.New(judge.Options{
 		Plan: p, Reference: reference, Without: without, Declare: "--by-design",
 		Pace: judge.Pace{
-			Proof: o.Settle, Clock: o.Quiet, Poll: o.Quiet / 2, Claim: o.Quiet, Lag: lagTime, Stale: o.Settle, Requests: mostRequests,
+			Proof: o.Settle, Clock: o.Quiet, Poll: o.Quiet / 2, Claim: o.Quiet, Lag: lagTime, Stale: o.Settle, Leaving: o.Settle, Requests: mostRequests,
 		},
 		Noticed: func(name oracle.Name, text string) int {
 			entry := len(t.all())

@@ -75,6 +75,7 @@ func TestBugs(t *testing.T) {
 		{doubles, "delay the watch of secrets by 1 from event 1", oracle.SameEnd, "secrets default/made-*2"},
 		{orphans, "", oracle.NoOrphans, "secrets default/shop is still there, although what the operator has created it for is gone; if that is meant, say so with --by-design"},
 		{repeats, "resync and restart at checkpoint 1", oracle.NoNoopWrites, "a restart of the idle operator caused a write that changes nothing: update configmaps default/shop"},
+		{holds, "", oracle.DeletionEnds, "configmaps default/shop is being deleted and stays: the operator is idle, only its own finalizer example.com/app holds the object"},
 		{hides, "", oracle.NoPanic, "the operator panicked, and controller-runtime recovered it: it is done"},
 		{reveals, "", oracle.NoSecret, "a value of a Secret appears in the log"},
 		{takes, "occupy the name before write 1 by another controller", oracle.ForeignUntouched, "update secrets default/shop: the object was created by another client"},
@@ -155,6 +156,25 @@ func TestNoAlarm(t *testing.T) {
 			}
 			if len(s.Findings) > 0 || s.Plans.Run < 2 || s.Plans.Missed > 0 {
 				t.Errorf("got %d plans, %d missed, and %+v", s.Plans.Run, s.Plans.Missed, s.Findings)
+			}
+		})
+	}
+}
+
+// A deletion may take its time, and an object that stays may say why.
+func TestDeletionsThatEnd(t *testing.T) {
+	t.Parallel()
+	for _, bug := range []string{cleans, excuses} {
+		t.Run(bug, func(t *testing.T) {
+			t.Parallel()
+			options := optionsFor(t, bug)
+			options.Plan = &fault.Plan{}
+			s, err := program.Explore(t.Context(), options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(s.Findings) > 0 {
+				t.Errorf("got %+v", s.Findings)
 			}
 		})
 	}

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/ctrlkit/ctrlkit/internal/judge"
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/run"
@@ -59,6 +61,10 @@ func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (
 	r := &runner{Options: o, plan: p, trace: t, history: newHistory(t), killed: make(chan struct{}, 1), spent: make(chan struct{}), stopping: func() {}}
 	r.oracles = o.newOracles(p, reference.judged(), t)
 	r.oracles.spent = sync.OnceFunc(func() { close(r.spent) })
+	r.history.made = func(uid types.UID) (made bool) {
+		r.oracles.see(func(j *judge.Judge) { made = j.Made(uid) })
+		return made
+	}
 	r.boundary = newBoundary(p, t, r.oracles)
 	r.others = &others{history: r.history, trace: t, oracles: r.oracles}
 	r.boundary.state, r.boundary.changes, r.boundary.awake = r.history.count, r.history.countOf, r.history.wake
@@ -315,13 +321,25 @@ func (r *runner) settle(ctx context.Context, want state, chance map[string]bool)
 			begun = time.Now()
 			continue
 		}
-		if again && quiet >= enough && r.boundary.works() && !r.boundary.lagging() && (quiet >= r.Settle || want == nil || len(r.now().differences(want, chance)) == 0) {
+		if again && quiet >= enough && r.boundary.works() && !r.boundary.lagging() && (quiet >= r.Settle || r.isAs(want, chance)) {
 			return true, nil
 		}
 		if time.Since(begun) >= 4*r.Settle {
 			return quiet >= enough, nil
 		}
 	}
+}
+
+// isAs reports whether the cluster is as wanted. Where nothing is known, it is enough that nothing is
+// being deleted any more that only the operator holds: a cleanup may take longer than anything else
+// is quiet.
+func (r *runner) isAs(want state, chance map[string]bool) bool {
+	if want != nil {
+		return len(r.now().differences(want, chance)) == 0
+	}
+	leaving := false
+	r.oracles.see(func(j *judge.Judge) { leaving = j.Leaving() })
+	return !leaving
 }
 
 // endedByItself starts a program again, as a kubelet does, some times. That it has ended is no

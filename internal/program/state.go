@@ -36,6 +36,7 @@ const unwritten = "(unwritten)"
 // A history is what has changed in a cluster.
 type history struct {
 	trace *trace
+	made  func(types.UID) bool // whether an object is one that the operator creates
 
 	mu       sync.Mutex      // guards what follows
 	written  map[string]bool // objects that the operator or a user has written
@@ -52,7 +53,7 @@ type history struct {
 }
 
 func newHistory(t *trace) *history {
-	return &history{trace: t, written: map[string]bool{}, progress: time.Now(), kinds: map[string]int{}, users: map[string]map[string]any{}, children: map[string]bool{}, statuses: map[string]types.UID{}, orphans: map[types.UID]bool{}, versions: map[string]bool{}}
+	return &history{trace: t, made: func(types.UID) bool { return false }, written: map[string]bool{}, progress: time.Now(), kinds: map[string]int{}, users: map[string]map[string]any{}, children: map[string]bool{}, statuses: map[string]types.UID{}, orphans: map[types.UID]bool{}, versions: map[string]bool{}}
 }
 
 func thing(resource, namespace, name string) string {
@@ -242,7 +243,7 @@ func (h *history) of(objects []apiserver.Object) state {
 		case o.Resource.Group == "apps":
 			withoutRevisions(content)
 		}
-		cluster.OmitZeros(o.Resource.Group, content)
+		cluster.OmitZeros(o.Resource.Group, content, h.made(u.GetUID()))
 		h.withoutVersions("", content)
 		s[called], _ = renamed(untouched(content), replacer).(map[string]any)
 		if !h.written[thing(o.Resource.GroupResource().String(), o.Namespace, o.Name)] {
@@ -408,6 +409,9 @@ func (s state) differences(want state, chance map[string]bool) []oracle.Differen
 		delete(got, unwritten)
 		secret := strings.HasPrefix(what, "secrets ")
 		for _, f := range difference.Of(content, got, difference.Options{Keyed: true}) {
+			if cluster.SameField(what, f.Path, f.From, f.To) {
+				continue
+			}
 			hidden := secret && (strings.HasPrefix(f.Path, "data") || strings.HasPrefix(f.Path, "stringData"))
 			add(oracle.Difference{Thing: what, Path: f.Path, Want: shown(f.From, hidden), Got: shown(f.To, hidden)})
 		}

@@ -179,7 +179,7 @@ func TestZerosOfCustomResources(t *testing.T) {
 	of := func(group string, spec map[string]any) state {
 		return stateOf(apiserver.Object{
 			Resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: "shops"}, Namespace: "default", Name: "a",
-			Content: map[string]any{"metadata": map[string]any{"name": "a", "namespace": "default", "uid": "1"}, "spec": spec},
+			Content: map[string]any{"metadata": map[string]any{"name": "a", "namespace": "default", "uid": "uid-of-a"}, "spec": spec},
 		})
 	}
 	zeros := map[string]any{"size": int64(0), "paused": false, "note": "", "tags": []any{}, "image": "x"}
@@ -191,6 +191,14 @@ func TestZerosOfCustomResources(t *testing.T) {
 	}
 	if found := of("example.com", zeros).differences(of("example.com", map[string]any{"size": int64(1)}), nil); len(found) != 2 {
 		t.Errorf("got %v, want the size and the image", found)
+	}
+	written := map[string]any{"image": "x", "resources": map[string]any{}, "timeout": "1h0m0s", "memory": "1Gi", "cpu": "1"}
+	asked := map[string]any{"image": "x", "timeout": "60m", "memory": "1024Mi", "cpu": int64(1)}
+	if found := of("example.com", written).differences(of("example.com", asked), nil); len(found) > 0 {
+		t.Errorf("got %v, want none", found)
+	}
+	if found := of("apps", written).differences(of("apps", asked), nil); len(found) != 3 {
+		t.Errorf("a kind of Kubernetes: got %v, want differences in the duration and the quantities", found)
 	}
 }
 

@@ -27,6 +27,7 @@ const (
 	OneExternal        Name = "one-external"        // no more external resources are created per object than without the fault
 	NoLeak             Name = "no-leak"             // when an object is gone, so are its external resources
 	NoOrphans          Name = "no-orphans"          // when an object is gone, so are those that the operator has created for it
+	DeletionEnds       Name = "deletion-ends"       // an object that is being deleted goes, or says why it stays
 	FinalizerFirst     Name = "finalizer-first"     // an object has a finalizer before something is done outside for it
 	NoLateFinalizer    Name = "no-late-finalizer"   // no finalizer is added to an object that is being deleted
 	ForeignUntouched   Name = "foreign-untouched"   // objects of other owners are not changed

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -201,34 +200,6 @@ func (c *Cluster) Withholdable() []string {
 		}
 	}
 	return list
-}
-
-// OmitZeros removes zeros, empty texts and empty lists from the spec and the status of a custom
-// resource. An operator in Go whose fields are omitempty loses them when it updates the object, for
-// a finalizer for example, and reads the same from what is left. A map that is empty stays: it may
-// be a choice.
-func OmitZeros(group string, content map[string]any) {
-	if scheme.Scheme.IsGroupRegistered(group) {
-		return // the API server knows what their zeros mean
-	}
-	for _, part := range []string{"spec", "status"} {
-		omitZeros(content[part])
-	}
-}
-
-func omitZeros(value any) {
-	switch v := value.(type) {
-	case []any:
-		for _, element := range v {
-			omitZeros(element)
-		}
-	case map[string]any:
-		maps.DeleteFunc(v, func(_ string, child any) bool {
-			omitZeros(child)
-			list, ok := child.([]any)
-			return ok && len(list) == 0 || !ok && (child == nil || child == int64(0) || child == float64(0) || child == false || child == "")
-		})
-	}
 }
 
 // IsWithholdable reports whether an object of a user is one without which objects may have to wait:

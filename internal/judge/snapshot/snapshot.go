@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/judge/external"
@@ -37,6 +38,9 @@ type Source struct {
 
 	// Names replaces what the world has minted, such as UIDs, by what it was minted for.
 	Names *strings.Replacer
+
+	// Made reports whether an object is one that the operator creates. It may be nil.
+	Made func(types.UID) bool
 
 	// Normalize may change an object or return false to leave it out. It may be nil.
 	Normalize func(*Object) bool
@@ -65,8 +69,9 @@ func Take(source Source) Snapshot {
 			continue
 		}
 		fields := map[string]string{}
+		uid := (&unstructured.Unstructured{Object: o.Content}).GetUID()
 		normalize(&obj)
-		cluster.OmitZeros(obj.Resource.Group, obj.Content)
+		cluster.OmitZeros(obj.Resource.Group, obj.Content, source.Made != nil && source.Made(uid))
 		flatten("", obj.Content, fields, names)
 		s.add(source.Names.Replace(cluster.ObjectName(obj.Resource, obj.Namespace, obj.Name)), fields)
 	}
@@ -220,7 +225,7 @@ func (want Snapshot) Diff(got Snapshot, mask map[string]bool) []oracle.Differenc
 			list = append(list, oracle.Difference{Thing: thing, Got: "there"})
 		default:
 			for _, path := range unionOfKeys(a, b) {
-				if a[path] != b[path] {
+				if a[path] != b[path] && !cluster.SameField(thing, path, a[path], b[path]) {
 					list = append(list, conceal(oracle.Difference{Thing: thing, Path: path, Want: a[path], Got: b[path]}))
 				}
 			}

@@ -49,7 +49,8 @@ func object(t *testing.T, of, text string) apiserver.Object {
 }
 
 // Stories are in testdata: the objects of one world, and what a snapshot has of it, or also those of another
-// one, and what differs. In both, uid-1 is the UID of ConfigMap x.
+// one, and what differs. In both, uid-1 is the UID of ConfigMap x, and the operator has created what has the UID
+// made.
 func TestStories(t *testing.T) {
 	golden.Stories(t, "stories.txt", func(story []string) []string {
 		worlds := map[string][]apiserver.Object{}
@@ -61,7 +62,7 @@ func TestStories(t *testing.T) {
 		taken := map[string]Snapshot{}
 		for name, objects := range worlds {
 			before := runtime.DeepCopyJSON(objects[0].Content)
-			taken[name] = Take(Source{Objects: objects, Names: strings.NewReplacer("uid-1", "uid(configmaps default/x)")})
+			taken[name] = Take(Source{Objects: objects, Names: strings.NewReplacer("uid-1", "uid(configmaps default/x)"), Made: func(uid types.UID) bool { return uid == "made" }})
 			if diff := cmp.Diff(before, objects[0].Content); diff != "" {
 				t.Errorf("%s: the snapshot has changed the object of the server:\n%s", story[0], diff)
 			}

@@ -84,7 +84,9 @@ type Stream interface {
 // A Judge looks at writes and calls of the operator before and after they have their effect.
 type Judge interface {
 	BeforeWrite(r *apiserver.Request)
-	AfterWrite(r *apiserver.Request, response *apiserver.Response)
+	// AfterWrite reports whether a write that was refused is no more than a retry, after a pause.
+	AfterWrite(r *apiserver.Request, response *apiserver.Response) (retry bool)
+
 	BeforeCall(c external.Call)
 	AfterCall(c external.Call)
 }

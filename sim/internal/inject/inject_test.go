@@ -96,8 +96,9 @@ func (r *recorder) judge(what string)                { r.judged = append(r.judge
 func (r *recorder) BeforeWrite(w *apiserver.Request) { r.judge("before " + w.Verb) }
 func (r *recorder) BeforeCall(c external.Call)       { r.judge("before " + c.Verb) }
 func (r *recorder) AfterCall(c external.Call)        { r.judge("after " + c.Verb) }
-func (r *recorder) AfterWrite(w *apiserver.Request, response *apiserver.Response) {
+func (r *recorder) AfterWrite(w *apiserver.Request, response *apiserver.Response) (retry bool) {
 	r.judge(fmt.Sprintf("after %s %d", w.Verb, response.Code))
+	return false
 }
 func (r *recorder) Disturbed(types.UID)   { r.note("disturbed") }
 func (r *recorder) StatusWiped(types.UID) { r.note("status wiped") }

@@ -180,15 +180,16 @@ func (in *Injector) Write(w *Write) *Answer {
 }
 
 // execute lets the server do a write. One that changes nothing is no work: an operator that polls
-// with it is idle, and the proof of that shows the write.
+// with it is idle, and the proof of that shows the write. Neither is one that is refused again after
+// a pause.
 func (in *Injector) execute(r *apiserver.Request, what string) *apiserver.Response {
 	in.Judge.BeforeWrite(r)
 	before := in.Cluster.Changes()
 	response := in.Cluster.Execute(r, what)
-	if response.Code >= 300 || in.Cluster.Changes() != before {
+	changed := in.Cluster.Changes() != before
+	if retry := in.Judge.AfterWrite(r, response); response.Code >= 300 && !retry || changed {
 		in.Active()
 	}
-	in.Judge.AfterWrite(r, response)
 	if response.Code < 300 {
 		in.Actors.Admit(r)
 	}

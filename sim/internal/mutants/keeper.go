@@ -39,14 +39,20 @@ const (
 	resetsStatus      Bug = "resets-status"
 	statusFromHistory Bug = "status-from-history"
 	resurrects        Bug = "resurrects"
+	cleansBySpec      Bug = "cleans-up-by-spec"
+	silentlyInUse     Bug = "silently-in-use"
 )
 
 func keeperMutants() []Mutant {
 	m := mutantsOf(keeperWorkload)
 	held := m(lateFinalizer, "the finalizer is added whenever it is missing, also during the deletion", "objects stuck in deletion with a log full of refusals", oracle.NoLateFinalizer)
 	held.Workload = heldWorkload
+	cleans := m(cleansBySpec, "the finalizer is removed by code that runs only while the spec asks for what it is for", "KubeRay: a RayCluster that stays for good after fault tolerance was switched off", oracle.DeletionEnds)
+	cleans.Workload = switchedOffWorkload
+	silent := m(silentlyInUse, "a Widget that is in use is held, and nothing says so", "objects stuck in deletion, and finalizers that people remove by hand", oracle.DeletionEnds)
+	silent.Workload = inUseWorkload
 	return []Mutant{
-		held,
+		held, cleans, silent,
 		m(readyBeforeWork, "Ready is written before the work is done, and is right a moment later", "pipelines that continue before the first child is there", oracle.ReadyWhenDone),
 		m(leavesVolume, "a volume has no owner, and is not deleted with its Widget", "Acto (SOSP 2023): volumes left after the deletion", oracle.NoOrphans),
 		m(changesCache, "a function that maps events to requests changes the object that it gets", "client-go's detector of cache mutations exists for it", oracle.CacheUntouched),
@@ -65,6 +71,39 @@ func keeperWorkload(bug Bug) sim.Workload { return keeperLife("keeper", bug) }
 
 // heldWorkload is the same, but another client holds the deletion up, as it may for long.
 func heldWorkload(bug Bug) sim.Workload { return keeperLife("held", bug, "example.com/hold") }
+
+// switchedOffWorkload is the life of a Widget whose Note, which asks for a volume, is taken away.
+func switchedOffWorkload(bug Bug) sim.Workload {
+	widget := newWidget()
+	w := keeperLife("switched-off", bug)
+	w.Script = func(w *sim.World) {
+		w.Create(widget)
+		w.Settle()
+		sim.Update(w, widget, func(x *Widget) { x.Spec.Note = "" })
+		w.Settle()
+		w.Delete(widget)
+		w.Settle()
+	}
+	return w
+}
+
+// inUseWorkload is the life of a Widget that may not go as long as another client says, in an
+// annotation, that it is in use.
+func inUseWorkload(bug Bug) sim.Workload {
+	widget := newWidget()
+	widget.Annotations = map[string]string{inUse: "true"}
+	w := keeperLife("in-use", bug)
+	w.Script = func(w *sim.World) {
+		w.Create(widget)
+		w.Settle()
+		w.Delete(widget)
+		w.Settle()
+	}
+	return w
+}
+
+// inUse is the annotation of Widgets that are in use.
+const inUse = "mutants.sim.ctrlkit.dev/in-use"
 
 func keeperLife(name string, bug Bug, finalizers ...string) sim.Workload {
 	widget := newWidget()
@@ -146,7 +185,12 @@ func (r *keeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 
 // finish lets a Widget go.
 func (r *keeper) finish(ctx context.Context, w *Widget) error {
-	if !controllerutil.RemoveFinalizer(w, keeperFinalizer) {
+	switch {
+	case r.bug == cleansBySpec && w.Spec.Note == "":
+		return nil
+	case w.Annotations[inUse] != "":
+		return r.sayInUse(ctx, w)
+	case !controllerutil.RemoveFinalizer(w, keeperFinalizer):
 		return nil
 	}
 	if r.bug == resurrects {
@@ -166,6 +210,18 @@ func (r *keeper) finish(ctx context.Context, w *Widget) error {
 		controllerutil.RemoveFinalizer(w, keeperFinalizer)
 	}
 	return r.Update(ctx, w)
+}
+
+// sayInUse says in a condition that a Widget can't go.
+func (r *keeper) sayInUse(ctx context.Context, w *Widget) error {
+	if r.bug == silentlyInUse {
+		return nil
+	}
+	before := w.DeepCopy().Status
+	meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{
+		Type: "Ready", Status: metav1.ConditionFalse, Reason: "InUse", Message: "it is deleted when it is no longer in use", ObservedGeneration: w.Generation,
+	})
+	return saveStatus(ctx, r, w, before)
 }
 
 // report says in the status how the work went.

@@ -57,6 +57,8 @@ func Twins() []Twin {
 		of("tokens", tokenWorkload, Right),
 		of("keeper", keeperWorkload, Right),
 		of("held", heldWorkload, Right),
+		of("switched-off", switchedOffWorkload, Right),
+		of("in-use", inUseWorkload, Right),
 		of("revisions", revisionWorkload, Right),
 		of("fleet", fleetWorkload, Right),
 		of("sets", setWorkload, Right),
