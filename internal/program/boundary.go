@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,6 +55,7 @@ type boundary struct {
 	events    map[string]int  // by kind
 	lags      map[string]*lag // by kind
 	expired   map[string]bool // watches that can't continue where they were, by their selections
+	hidden    time.Time       // until when an event is missed or late
 }
 
 // newBoundary returns the boundary of a run of a plan.
@@ -79,6 +81,9 @@ func (b *boundary) wrap(next http.Handler) http.Handler {
 		}
 		if cluster.Ignored(request.Resource) && request.Resource.Resource == "events" && request.Verb == "create" {
 			b.oracles.see(func(j *judge.Judge) { j.Event(request) })
+		}
+		if request.Verb == "list" {
+			b.unexpire(request)
 		}
 		point := pointOf(request)
 		number, strikes, ok := b.arrive(point, request)
@@ -205,6 +210,7 @@ func (b *boundary) setDown(down bool) {
 	b.down, b.asked = down, map[string]bool{}
 	clear(b.lags)
 	clear(b.expired)
+	b.hidden = time.Time{}
 }
 
 // works reports whether the process has asked for anything since it was started.

@@ -61,8 +61,11 @@ func operate(ctx context.Context, bug string) error {
 		}
 		return mgr.Start(ctx)
 	}
-	if bug == deaf {
+	switch bug {
+	case deaf:
 		return listen(ctx, config)
+	case skips, echoes, follows:
+		return follow(ctx, config, bug)
 	}
 	r := &apps{Client: mgr.GetClient(), live: mgr.GetAPIReader(), bug: bug, started: time.Now(), known: map[string]bool{}}
 	if err := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(r); err != nil {
@@ -82,17 +85,57 @@ func listen(ctx context.Context, config *rest.Config) error {
 		return err
 	}
 	for event := range w.ResultChan() {
-		app, ok := event.Object.(*corev1.ConfigMap)
-		if !ok || app.Labels["app"] == "" || app.Annotations["done"] != "" || event.Type == watch.Deleted {
-			continue
-		}
-		app.Annotations = map[string]string{"done": "true"}
-		if err := c.Update(ctx, app); err != nil {
-			return err
+		if app, ok := event.Object.(*corev1.ConfigMap); ok && event.Type != watch.Deleted {
+			if err := annotate(ctx, c, app); err != nil {
+				return err
+			}
 		}
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// follow annotates each ConfigMap that a list or a watch shows, and lists again when a watch ends.
+func follow(ctx context.Context, config *rest.Config, bug string) error {
+	c, err := client.NewWithWatch(config, client.Options{})
+	for first := true; err == nil && ctx.Err() == nil; first = false {
+		all := &corev1.ConfigMapList{}
+		if err = c.List(ctx, all); err != nil {
+			break
+		}
+		for i := range all.Items {
+			if bug != skips || first {
+				err = errors.Join(err, annotate(ctx, c, &all.Items[i]))
+			}
+		}
+		w, failed := c.Watch(ctx, all, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: all.ResourceVersion}})
+		if err = errors.Join(err, failed); err != nil {
+			break
+		}
+		for event := range w.ResultChan() {
+			app, ok := event.Object.(*corev1.ConfigMap)
+			if !ok || event.Type == watch.Deleted {
+				continue
+			}
+			if bug == echoes && event.Type == watch.Added && app.Labels["app"] != "" {
+				err = errors.Join(err, c.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, GenerateName: "made-"}}))
+			}
+			err = errors.Join(err, annotate(ctx, c, app))
+		}
+	}
+	return err
+}
+
+// annotate says in an annotation that the work for a ConfigMap is done.
+func annotate(ctx context.Context, c client.Client, app *corev1.ConfigMap) error {
+	if app.Labels["app"] == "" || app.Annotations["done"] != "" {
+		return nil
+	}
+	app.Annotations = map[string]string{"done": "true"}
+	if err := c.Update(ctx, app); !apierrors.IsConflict(err) {
+		return err
+	}
+	return nil // an event shows how it was changed
 }
 
 type apps struct {
@@ -111,6 +154,8 @@ const (
 	takes   = "takes over a Secret that has the name"
 	doubles = "creates a Secret whenever its cache has none"
 	deaf    = "does not watch again when a watch ends"
+	skips   = "does not look at what it lists when a watch ends"
+	echoes  = "creates a Secret for each event that adds a ConfigMap"
 	once    = "does the work for each name once"
 	loses   = "does not see that the Secret it labels is gone"
 	orphans = "creates a Secret that nothing deletes"
@@ -121,7 +166,9 @@ const (
 	uses    = "uses a Secret that has no owner"
 	sleeps  = "waits for a Secret that nothing watches"
 
-	labels = "labels its Secret" // which is no bug
+	// These are no bugs.
+	labels  = "labels its Secret"
+	follows = "lists and watches without a cache"
 )
 
 func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {

@@ -168,7 +168,7 @@ func (o *Options) refer(ctx context.Context) (*reference, error) {
 var played = []fault.Kind{
 	fault.CrashAfterWrite, fault.CrashBeforeWrite, fault.OccupyName, fault.DelayWatch, fault.Recreate, fault.RefuseWrite,
 	fault.LoseWriteAnswer, fault.DeleteBeforeWrite, fault.TouchBeforeWrite, fault.RefuseRead, fault.Withhold, fault.WithholdAtDeletion,
-	fault.LeaveOrphan, fault.CloseWatch, fault.ExpireWatch, fault.DeleteAndCreate, fault.OccupyNameByController, fault.WipeStatus, fault.ProveIdle,
+	fault.LeaveOrphan, fault.CloseWatch, fault.MissEvent, fault.DelayEvent, fault.ExpireWatch, fault.DuplicateEvent, fault.DeleteAndCreate, fault.OccupyNameByController, fault.WipeStatus, fault.ProveIdle,
 }
 
 // plansFor returns the plans for the places of a run, those first that are the first of their kind:

@@ -83,6 +83,9 @@ func TestBugs(t *testing.T) {
 		{once, "delete and later create configmaps default/shop after write 2", oracle.SameEnd, "configmaps default/shop metadata.annotations: got nothing"},
 		{deaf, "close the watch of configmaps after event 1", oracle.SameEnd, "configmaps default/second metadata.annotations"},
 		{deaf, "expire the watch of configmaps after event 1", oracle.SameEnd, "configmaps default/second metadata.annotations"},
+		{skips, "miss event 1 of configmaps", oracle.SameEnd, "configmaps default/shop metadata.annotations: got nothing"},
+		{echoes, "duplicate event 1 of configmaps", oracle.SameEnd, "secrets default/made-*2"},
+		{doubles, "delay event 1 of secrets", oracle.SameEnd, "secrets default/made-*2"},
 	} {
 		t.Run(test.bug+"/"+test.plan, func(t *testing.T) {
 			t.Parallel()
@@ -130,6 +133,8 @@ func TestNoAlarm(t *testing.T) {
 		"leave an orphan before write 1", "occupy the name before write 1 by another controller",
 		"delete and later create configmaps default/shop after write 2", "withhold configmaps default/shop from deletion 1",
 		"close the watch of configmaps after event 1", "expire the watch of configmaps after event 1",
+		"miss event 1 of configmaps", "duplicate event 1 of configmaps", "delay event 1 of configmaps",
+		"miss event 1 of secrets", "duplicate event 1 of secrets", "delay event 1 of secrets",
 	}
 	if rings.Exploring() {
 		plans = append(plans, "")
@@ -138,8 +143,11 @@ func TestNoAlarm(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
 			bug := ""
-			if strings.HasPrefix(text, "delete the object") {
+			switch {
+			case strings.HasPrefix(text, "delete the object"):
 				bug = labels
+			case strings.HasPrefix(text, "miss") && strings.HasSuffix(text, "configmaps"):
+				bug = follows
 			}
 			options := optionsFor(t, bug)
 			if text != "" {
@@ -175,9 +183,9 @@ func TestNoOperator(t *testing.T) {
 func TestFaultThatAProcessCannotMeet(t *testing.T) {
 	t.Parallel()
 	options := optionsFor(t, "")
-	options.Plan = &fault.Plan{Faults: []fault.Fault{{Kind: fault.MissEvent, At: 2, Of: "secrets"}}}
+	options.Plan = &fault.Plan{Faults: []fault.Fault{{Kind: fault.PanicAtRead, At: 2}}}
 	_, err := program.Explore(t.Context(), options)
-	if !errors.Is(err, program.ErrNotPlayed) || !strings.Contains(err.Error(), `"miss event 2 of secrets" exists in virtual time only; what strikes at a process is ["crash after write {at}"`) {
+	if !errors.Is(err, program.ErrNotPlayed) || !strings.Contains(err.Error(), `"panic at read 2" exists in virtual time only; what strikes at a process is ["crash after write {at}"`) {
 		t.Errorf("got the error %v", err)
 	}
 }
