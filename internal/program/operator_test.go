@@ -144,6 +144,8 @@ type apps struct {
 	bug     string
 	started time.Time
 	known   map[string]bool // names that it has worked for
+
+	failures int
 }
 
 // The bugs.
@@ -156,6 +158,7 @@ const (
 	deaf    = "does not watch again when a watch ends"
 	skips   = "does not look at what it lists when a watch ends"
 	echoes  = "creates a Secret for each event that adds a ConfigMap"
+	resigns = "gives up after two failures"
 	once    = "does the work for each name once"
 	loses   = "does not see that the Secret it labels is gone"
 	orphans = "creates a Secret that nothing deletes"
@@ -172,6 +175,17 @@ const (
 )
 
 func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	result, err := r.reconcile(ctx, req)
+	if err != nil {
+		r.failures++
+	}
+	if r.bug == resigns && r.failures == 2 {
+		return ctrl.Result{}, nil
+	}
+	return result, err
+}
+
+func (r *apps) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	app := &corev1.ConfigMap{}
 	if err := r.Get(ctx, req.NamespacedName, app); err != nil || app.Labels["app"] == "" || app.DeletionTimestamp != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

@@ -85,6 +85,7 @@ func TestBugs(t *testing.T) {
 		{deaf, "expire the watch of configmaps after event 1", oracle.SameEnd, "configmaps default/second metadata.annotations"},
 		{skips, "miss event 1 of configmaps", oracle.SameEnd, "configmaps default/shop metadata.annotations: got nothing"},
 		{echoes, "duplicate event 1 of configmaps", oracle.SameEnd, "secrets default/made-*2"},
+		{resigns, "refuse write 1: 500; refuse write 2: 500", oracle.SameEnd, "secrets default/shop is missing"},
 		{doubles, "delay event 1 of secrets", oracle.SameEnd, "secrets default/made-*2"},
 	} {
 		t.Run(test.bug+"/"+test.plan, func(t *testing.T) {
@@ -113,6 +114,27 @@ func TestBugs(t *testing.T) {
 	}
 }
 
+// What a pair of faults shows and one of the two alone, too, is reported with the one.
+func TestPairThatOneFaultExplains(t *testing.T) {
+	t.Parallel()
+	o := optionsFor(t, forgets)
+	given, err := fault.ParsePlan("delay event 1 of configmaps; crash after write 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Plan = &given
+	s, err := program.Explore(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Findings) == 0 || s.Findings[0].Example.Text != "crash after write 1" {
+		t.Fatalf("got %+v", s.Findings)
+	}
+	if p := s.Plans; p.Total != 4 || p.Run != 4 || p.Singles != 2 || p.Pairs != 1 || p.Missed != 0 || len(s.Findings[0].Plans) != 2 || s.Stopped != "" {
+		t.Errorf("got the plans %+v, %+v, and stopped because of %q", p, s.Findings[0].Plans, s.Stopped)
+	}
+}
+
 // A storm of requests ends the run, and not the machine.
 func TestStorm(t *testing.T) {
 	t.Parallel()
@@ -135,6 +157,8 @@ func TestNoAlarm(t *testing.T) {
 		"close the watch of configmaps after event 1", "expire the watch of configmaps after event 1",
 		"miss event 1 of configmaps", "duplicate event 1 of configmaps", "delay event 1 of configmaps",
 		"miss event 1 of secrets", "duplicate event 1 of secrets", "delay event 1 of secrets",
+		"refuse write 1: 500; refuse write 2: 500", "crash after write 1; recreate configmaps default/shop after write 1",
+		"miss event 1 of configmaps; crash after write 1", "occupy the name before write 1; resync and restart at checkpoint 1",
 	}
 	if rings.Exploring() {
 		plans = append(plans, "")

@@ -236,7 +236,7 @@ func (b *boundary) event(e *passing, change, name string) error {
 	b.places, b.repeated = append(b.places, fault.Place{Point: fault.AtEvent, At: e.number, Of: e.kind}), append(b.repeated, false)
 	b.names = append(b.names, "event "+change+" "+e.kind)
 	for i, f := range b.plan.Faults {
-		if f.Kind.Point() != fault.AtEvent || f.At != e.number || f.Of != e.kind {
+		if b.suspended || f.Kind.Point() != fault.AtEvent || f.At != e.number || f.Of != e.kind {
 			continue
 		}
 		b.fired[i] = true
