@@ -5,6 +5,7 @@ package program_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
@@ -158,6 +159,7 @@ const (
 	deaf    = "does not watch again when a watch ends"
 	skips   = "does not look at what it lists when a watch ends"
 	echoes  = "creates a Secret for each event that adds a ConfigMap"
+	renames = "names its Secret by when it was started"
 	resigns = "gives up after two failures"
 	once    = "does the work for each name once"
 	loses   = "does not see that the Secret it labels is gone"
@@ -171,6 +173,7 @@ const (
 
 	// These are no bugs.
 	labels  = "labels its Secret"
+	hashes  = "names its Secret by a hash of the UID of its owner"
 	follows = "lists and watches without a cache"
 )
 
@@ -237,10 +240,15 @@ func (r *apps) secret(ctx context.Context, app *corev1.ConfigMap) error {
 	if err := controllerutil.SetControllerReference(app, secret, r.Scheme()); err != nil {
 		return err
 	}
-	if r.bug == orphans {
+	switch r.bug {
+	case orphans:
 		secret.OwnerReferences = nil
+	case hashes:
+		secret.Name = hashed(string(app.UID))
+	case renames:
+		secret.Name = hashed(string(app.UID) + r.started.String())
 	}
-	if r.bug == "" || r.bug == repeats {
+	if r.bug == "" || r.bug == repeats || r.bug == hashes || r.bug == renames {
 		made := &corev1.Secret{}
 		if r.Get(ctx, client.ObjectKeyFromObject(secret), made) == nil && metav1.IsControlledBy(made, app) {
 			return nil
@@ -266,6 +274,8 @@ func (r *apps) secret(ctx context.Context, app *corev1.ConfigMap) error {
 	}
 	return err
 }
+
+func hashed(text string) string { return fmt.Sprintf("cache-%.4x", sha256.Sum256([]byte(text))) }
 
 // report says in an annotation that the work is done.
 func (r *apps) report(ctx context.Context, app *corev1.ConfigMap, done string) error {

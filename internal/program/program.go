@@ -24,6 +24,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge"
+	"github.com/ctrlkit/ctrlkit/internal/judge/minted"
 	"github.com/ctrlkit/ctrlkit/internal/plan"
 	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
@@ -56,7 +57,8 @@ type Options struct {
 	// counted as what the operator is declared to do.
 	ByDesign *regexp.Regexp
 
-	warned *sync.Map // samples with unknown fields
+	warned *sync.Map    // samples with unknown fields
+	minted minted.Names // that differ between runs without faults
 
 	Progress func(string)
 	Found    func(string, oracle.Violation)               // is called for each kind of violation, with what shows it; may be nil
@@ -162,12 +164,17 @@ func (o *Options) refer(ctx context.Context) (*reference, error) {
 		}
 		runs = append(runs, r)
 	}
-	ref := &reference{states: runs[0].checkpoints, chance: map[string]bool{}, first: runs[0], judge: runs[0].judged()}
-	ref.judge.Allow(runs[1].judged())
-	for i, want := range ref.states {
-		for _, d := range runs[1].checkpoints[i].differences(want, nil) {
+	o.minted = learnNames(runs[0].checkpoints, runs[1].checkpoints)
+	ref, other := &reference{chance: map[string]bool{}, first: runs[0], judge: runs[0].judged()}, runs[1].judged()
+	ref.judge.Mint(o.minted)
+	other.Mint(o.minted)
+	ref.judge.Allow(other)
+	for i := range runs[0].checkpoints {
+		want := runs[0].checkpoints[i].renamed(o.minted)
+		for _, d := range runs[1].checkpoints[i].renamed(o.minted).differences(want, nil) {
 			ref.chance[d.Thing+" "+d.Path] = true
 		}
+		ref.states = append(ref.states, want)
 	}
 	if !slices.ContainsFunc(runs[0].boundary.places, func(p fault.Place) bool { return p.Point == fault.AtWrite }) {
 		o.Progress("the operator has written nothing without faults: do the samples have something for it to do?")

@@ -85,6 +85,7 @@ func TestBugs(t *testing.T) {
 		{deaf, "expire the watch of configmaps after event 1", oracle.SameEnd, "configmaps default/second metadata.annotations"},
 		{skips, "miss event 1 of configmaps", oracle.SameEnd, "configmaps default/shop metadata.annotations: got nothing"},
 		{echoes, "duplicate event 1 of configmaps", oracle.SameEnd, "secrets default/made-*2"},
+		{renames, "crash after write 1", oracle.SameEnd, "+ secrets default/cache-*2 should not be there"},
 		{resigns, "refuse write 1: 500; refuse write 2: 500", oracle.SameEnd, "secrets default/shop is missing"},
 		{doubles, "delay event 1 of secrets", oracle.SameEnd, "secrets default/made-*2"},
 	} {
@@ -186,6 +187,29 @@ func TestNoAlarm(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(s.Findings) > 0 || s.Plans.Run < 2 || s.Plans.Missed > 0 {
+				t.Errorf("got %d plans, %d missed, and %+v", s.Plans.Run, s.Plans.Missed, s.Findings)
+			}
+		})
+	}
+}
+
+// A name that has a hash of a UID differs in each run, and is no mistake.
+func TestNamesOfUIDs(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"crash after write 1", "recreate configmaps default/shop after write 2", "resync and restart at checkpoint 1"} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			options := optionsFor(t, hashes)
+			given, err := fault.ParsePlan(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			options.Plan = &given
+			s, err := program.Explore(t.Context(), options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(s.Findings) > 0 || s.Plans.Run != 2 || s.Plans.Missed > 0 {
 				t.Errorf("got %d plans, %d missed, and %+v", s.Plans.Run, s.Plans.Missed, s.Findings)
 			}
 		})

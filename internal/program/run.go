@@ -242,7 +242,7 @@ func (r *runner) step(ctx context.Context, i int, s Step, reference *reference) 
 
 // now returns the state of the cluster.
 func (r *runner) now() state {
-	s := r.history.of(r.cluster.Objects())
+	s := r.history.of(r.cluster.Objects()).renamed(r.minted)
 	if r.Transitions != nil {
 		s.forget()
 	}
