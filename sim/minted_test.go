@@ -7,10 +7,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
@@ -45,6 +48,16 @@ func TestNamesOfUIDs(t *testing.T) {
 	} {
 		if violations, trace := violationsOf(t, hashing(false), plan); len(violations) > 0 {
 			t.Errorf("%s: %v\n%s", plan, violations, trace)
+		}
+	}
+	w := hashing(false)
+	ref, _, err := findReference(t, &w, nil, newSettings(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for of, s := range map[string]snapshot.Snapshot{"the reference": ref.Checkpoints[0], "its run": ref.first.checkpoints[0]} {
+		if minted := s["configmaps default/cache-*"] != nil; minted != (of == "the reference") {
+			t.Errorf("%s has %q: transitions compare runs of one seed by the names that they have", of, slices.Sorted(maps.Keys(s)))
 		}
 	}
 	violations, trace := violationsOf(t, hashing(true), "crash after write 1")

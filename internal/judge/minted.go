@@ -77,19 +77,18 @@ func rekeyed(m map[string]int, names *strings.Replacer) map[string]int {
 	return all
 }
 
-// noteMinted notes the part of the name of an object that differs between runs.
-func (l *ledger) noteMinted(c apiserver.Change) {
-	if l.reference == nil {
-		return
+// mintedPart returns the part of the name of an object that differs between runs.
+func (r *Reference) mintedPart(c apiserver.Change) (string, bool) {
+	if r == nil {
+		return "", false
 	}
-	if token, ok := l.reference.minted.Part(cluster.ObjectName(c.Resource, c.Namespace, c.Name)); ok {
-		l.generated[token] = "*"
-	}
+	return r.minted.Part(cluster.ObjectName(c.Resource, c.Namespace, c.Name))
 }
 
-// withoutMinted returns a name without the parts that differ between runs.
-func (l *ledger) withoutMinted(name string) string {
-	for token, canonical := range l.generated {
+// withoutMinted returns a name without the parts that differ between runs, which are among what was
+// generated.
+func withoutMinted(name string, generated map[string]string) string {
+	for token, canonical := range generated {
 		if canonical == "*" {
 			name = strings.ReplaceAll(name, token, canonical)
 		}

@@ -17,6 +17,7 @@ import (
 type Name struct {
 	prefix, suffix    string // "secrets default/cache-", ""
 	shortest, longest int
+	letters           string // of the part beside digits: those of hexadecimal numbers, or all
 }
 
 // Names are all that were learned.
@@ -24,6 +25,12 @@ type Names []Name
 
 // part matches what can be a hash in a name.
 var part = regexp.MustCompile(`^[0-9a-z]+$`)
+
+const (
+	digits      = "0123456789"
+	hexadecimal = "abcdef"
+	all         = "abcdefghijklmnopqrstuvwxyz"
+)
 
 // shortest is the length of the shortest part that is taken for a hash.
 const shortest = 5
@@ -35,7 +42,7 @@ func (n Name) of(thing string) (string, bool) {
 		return "", false
 	}
 	token, ok := strings.CutSuffix(rest, n.suffix)
-	return token, ok && len(token) >= n.shortest && len(token) <= n.longest && part.MatchString(token)
+	return token, ok && len(token) >= n.shortest && len(token) <= n.longest && strings.Trim(token, digits+n.letters) == ""
 }
 
 // Part returns the part of a thing ("secrets default/cache-1f3a90c2") that differs between runs, and
@@ -101,6 +108,9 @@ func without(a, b map[string]string) (only []string) {
 func (n Names) with(name Name) Names {
 	for i := range n {
 		if n[i].prefix == name.prefix && n[i].suffix == name.suffix {
+			if name.letters == all {
+				n[i].letters = all
+			}
 			n[i].shortest, n[i].longest = min(n[i].shortest, name.shortest), max(n[i].longest, name.longest)
 			return n
 		}
@@ -132,7 +142,10 @@ func between(a, b string) (n Name, tokenA, tokenB string, ok bool) {
 		return Name{}, "", "", false
 	}
 	n = Name{
-		prefix: a[:begin], suffix: a[endA:], shortest: max(shortest, min(len(tokenA), len(tokenB))-1), longest: max(len(tokenA), len(tokenB)) + 1,
+		prefix: a[:begin], suffix: a[endA:], shortest: max(shortest, min(len(tokenA), len(tokenB))-1), longest: max(len(tokenA), len(tokenB)) + 1, letters: hexadecimal,
+	}
+	if strings.Trim(tokenA+tokenB, digits+hexadecimal) != "" {
+		n.letters = all
 	}
 	return n, tokenA, tokenB, true
 }
@@ -147,6 +160,6 @@ func end(text string, begin int) int {
 
 // hash reports whether two parts can be hashes of different values.
 func hash(a, b string) bool {
-	number := func(s string) bool { return strings.Trim(s, "0123456789") == "" }
+	number := func(s string) bool { return strings.Trim(s, digits) == "" }
 	return a != b && min(len(a), len(b)) >= shortest && max(len(a), len(b))-min(len(a), len(b)) <= 2 && !(number(a) && number(b))
 }

@@ -26,6 +26,14 @@ func TestLearn(t *testing.T) {
 			"secrets default/cache-primarystore", "secrets default/cache-primarystore",
 		},
 		{
+			"a word as long as the hash", map[string]string{"secrets default/cache-1f3a90c2": ""}, map[string]string{"secrets default/cache-77b0e41d": ""},
+			"secrets default/cache-standby2", "secrets default/cache-standby2",
+		},
+		{
+			"letters and digits", map[string]string{"secrets default/cache-7fj2k": ""}, map[string]string{"secrets default/cache-wq4xz": ""},
+			"secrets default/cache-pl9c2", "secrets default/cache-*",
+		},
+		{
 			"another kind", map[string]string{"secrets default/cache-1f3a90c2": ""}, map[string]string{"secrets default/cache-77b0e41d": ""},
 			"services default/cache-0c33e1f8", "services default/cache-0c33e1f8",
 		},
