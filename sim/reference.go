@@ -87,7 +87,7 @@ const learningRuns = 3
 
 // asReference makes a run without faults the one by which others are judged.
 func (r *result) asReference() *reference {
-	checkpoints := r.checkpoints[:r.run.ended+1]
+	checkpoints := slices.Clone(r.checkpoints[:r.run.ended+1]) // in which names are replaced that differ from run to run
 	watched, withholdable, usesClock := r.run.watches.kinds(), r.run.cluster.Withholdable(), r.run.processes.clockUsed()
 	return &reference{
 		first:     r,

@@ -60,6 +60,7 @@ Exit codes: 0 no findings, 1 findings or plans that were not run, 2 wrong usage,
   ctrlkit sim report shard-*.json --html report.html      what all machines have found
   ctrlkit sim --program ./cmd -f config/crd/bases -f config/samples        an operator without a test
   ctrlkit sim --program ./cmd -f config/crd/bases -f config/samples --transitions   what users change, by mistake, too
+  ctrlkit sim --program ./cmd -f config/crd/bases -f config/samples --pairs 200   two faults, too
   ctrlkit sim --program python3 -f crds/ -f samples/ -- operator.py        one in another language`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, packages []string) error {

@@ -105,6 +105,7 @@ var layers = map[string]int{
 	"internal/golden":                0,
 	"sim/internal/schedule":          0,
 	"internal/judge/external":        0,
+	"internal/judge/minted":          0,
 	"internal/judge/cluster":         3,
 	"sim/internal/writes":            5,
 	"sim/internal/needs":             6,

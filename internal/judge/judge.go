@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/external"
+	"github.com/ctrlkit/ctrlkit/internal/judge/minted"
 	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
@@ -362,6 +363,7 @@ type Reference struct {
 	periodic   map[string]bool // what the operator does without a cause but time
 	said       map[string]bool // each condition that was set, with the status that it had
 	reconciled map[string]bool // kinds that the operator reconciles
+	minted     minted.Names    // what differs between runs without faults
 }
 
 // Allow lets runs do what another run without faults has done.
@@ -382,6 +384,7 @@ func (r *Reference) Allow(other *Reference) {
 // mask a condition that reports a failure in the other run only: an operator that becomes idle with
 // one, although nothing has failed, is wrong in that order.
 func (r *Reference) Learn(other []snapshot.Snapshot) {
+	other = r.learnNames(other)
 	for i, want := range r.Checkpoints {
 		if i >= len(other) {
 			return

@@ -100,6 +100,9 @@ func (l *ledger) record(committed apiserver.Change) *change {
 	if content == nil {
 		content = committed.Old
 	}
+	if part, ok := l.reference.mintedPart(committed); ok {
+		l.generated[part] = "*"
+	}
 	name := l.canonicalName(committed.Name, content)
 	c := &change{
 		Change: committed, canonical: cluster.ObjectName(committed.Resource, committed.Namespace, name), byOperator: cluster.IsOperator(committed.Actor),
@@ -151,7 +154,7 @@ func (l *ledger) record(committed apiserver.Change) *change {
 // the object that it is named after, and without the UID of that one.
 func (l *ledger) canonicalName(name string, content map[string]any) string {
 	if canonical := cluster.CanonicalName(name, content); canonical != name {
-		return canonical
+		return withoutMinted(canonical, l.generated)
 	}
 	for _, generated := range slices.Backward(slices.Sorted(maps.Keys(l.generated))) {
 		if canonical := l.generated[generated]; strings.HasSuffix(canonical, "*") && strings.Contains(name, generated) {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +42,7 @@ type boundary struct {
 
 	mu        sync.Mutex      // guards what follows
 	down      bool            // the process is dead: it reaches nothing more
+	suspended bool            // no fault strikes
 	asked     map[string]bool // requests since the process was started
 	writes    int
 	reads     int
@@ -54,6 +56,7 @@ type boundary struct {
 	events    map[string]int  // by kind
 	lags      map[string]*lag // by kind
 	expired   map[string]bool // watches that can't continue where they were, by their selections
+	hidden    time.Time       // until when an event is missed or late
 }
 
 // newBoundary returns the boundary of a run of a plan.
@@ -80,6 +83,9 @@ func (b *boundary) wrap(next http.Handler) http.Handler {
 		if cluster.Ignored(request.Resource) && request.Resource.Resource == "events" && request.Verb == "create" {
 			b.oracles.see(func(j *judge.Judge) { j.Event(request) })
 		}
+		if request.Verb == "list" {
+			b.unexpire(request)
+		}
 		point := pointOf(request)
 		number, strikes, ok := b.arrive(point, request)
 		switch {
@@ -87,11 +93,8 @@ func (b *boundary) wrap(next http.Handler) http.Handler {
 			panic(http.ErrAbortHandler)
 		case watched(request):
 			b.watch(w, r, next, request)
-		case strikes == nil:
-			b.serve(w, r, next, point, number, request)
 		default:
-			b.trace.add("sim", "fault", strikes.String())
-			b.strike(w, r, next, number, request, *strikes)
+			b.strike(w, r, next, point, number, request, strikes)
 		}
 	})
 }
@@ -109,9 +112,9 @@ func pointOf(r *apiserver.Request) fault.Point {
 	return 0
 }
 
-// arrive counts a request and returns the fault that strikes at it. ok is false if the process that
+// arrive counts a request and returns the faults that strike at it. ok is false if the process that
 // has sent it is dead.
-func (b *boundary) arrive(point fault.Point, r *apiserver.Request) (number int, strikes *fault.Fault, ok bool) {
+func (b *boundary) arrive(point fault.Point, r *apiserver.Request) (number int, strikes []fault.Fault, ok bool) {
 	var write *fault.Write
 	if point == fault.AtWrite {
 		write = b.describe(r)
@@ -143,16 +146,27 @@ func (b *boundary) arrive(point fault.Point, r *apiserver.Request) (number int, 
 	b.requests++
 	b.places, b.repeated = append(b.places, place), append(b.repeated, repeated)
 	b.names = append(b.names, strings.TrimSpace(r.Verb+" "+r.Resource.GroupResource().String()+" "+r.Subresource))
+	return place.At, b.due(&place), true
+}
+
+// due returns the faults that strike at a request.
+func (b *boundary) due(place *fault.Place) (strikes []fault.Fault) {
+	if b.suspended {
+		return nil
+	}
+	var due []int
 	for i, f := range b.plan.Faults {
-		if f.Kind.Point() == point && f.At == place.At && meets(&place, f) {
-			b.fired[i] = true
-			if kills(f.Kind) {
-				b.down = true
-			}
-			return place.At, &f, true
+		if f.Kind.Point() == place.Point && f.At == place.At && meets(place, f) {
+			due = append(due, i)
 		}
 	}
-	return place.At, nil, true
+	for _, i := range striking(b.plan, due) {
+		f := b.plan.Faults[i]
+		b.fired[i] = true
+		b.down = b.down || kills(f.Kind)
+		strikes = append(strikes, f)
+	}
+	return strikes
 }
 
 // meets reports whether a request is one at which a fault of another client can strike. In real
@@ -181,9 +195,8 @@ func (b *boundary) struck(kind fault.Kind, at int) bool {
 	return false
 }
 
-// deletes notes that a user is about to delete something, and returns the fault that strikes then;
-// nil if none does.
-func (b *boundary) deletes() *fault.Fault {
+// deletes notes that a user is about to delete something, and returns the faults that strike then.
+func (b *boundary) deletes() (strikes []fault.Fault) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.deletions++
@@ -192,10 +205,18 @@ func (b *boundary) deletes() *fault.Fault {
 	for i, f := range b.plan.Faults {
 		if f.Kind == fault.WithholdAtDeletion && f.At == b.deletions {
 			b.fired[i] = true
-			return &f
+			strikes = append(strikes, f)
 		}
 	}
-	return nil
+	return strikes
+}
+
+// suspend keeps faults from striking, or lets them strike again: while it is proved that an idle
+// operator stays idle, a fault would be a reason not to.
+func (b *boundary) suspend(suspended bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.suspended = suspended
 }
 
 // setDown lets no request through, or all of a process that is started.
@@ -205,6 +226,7 @@ func (b *boundary) setDown(down bool) {
 	b.down, b.asked = down, map[string]bool{}
 	clear(b.lags)
 	clear(b.expired)
+	b.hidden = time.Time{}
 }
 
 // works reports whether the process has asked for anything since it was started.
@@ -228,31 +250,50 @@ func (b *boundary) note(point fault.Point, number int, r *apiserver.Request, cod
 	}
 }
 
-// strike answers a request as a fault wants it.
-func (b *boundary) strike(w http.ResponseWriter, r *http.Request, next http.Handler, number int, request *apiserver.Request, f fault.Fault) {
-	switch f.Kind {
-	case fault.CrashBeforeWrite:
-		b.crash()
-		panic(http.ErrAbortHandler)
-	case fault.CrashAfterWrite:
-		b.serve(&kept{header: http.Header{}}, r, next, fault.AtWrite, number, request)
-		b.crash()
-		panic(http.ErrAbortHandler)
-	case fault.LoseWriteAnswer:
-		b.serve(&kept{header: http.Header{}}, r, next, fault.AtWrite, number, request)
-		if f.How == "reset" {
+// strike answers a request as faults want it.
+func (b *boundary) strike(w http.ResponseWriter, r *http.Request, next http.Handler, point fault.Point, number int, request *apiserver.Request, faults []fault.Fault) {
+	for _, f := range faults {
+		b.trace.add("sim", "fault", f.String())
+	}
+	last := fault.Fault{} // that says how the request is answered
+	for _, f := range faults {
+		switch f.Kind {
+		case fault.CrashBeforeWrite:
+			b.crash()
 			panic(http.ErrAbortHandler)
+		case fault.RefuseWrite, fault.RefuseRead:
+			b.note(point, number, request, refuse(w, f.How, request))
+			return
+		case fault.CrashAfterWrite:
+			last = f
+		case fault.LoseWriteAnswer:
+			if last.Kind != fault.CrashAfterWrite {
+				last = f
+			}
+		default:
+			if !comesAfter(f.Kind) {
+				b.other(f, request)
+			}
 		}
-		refuse(w, f.How, request)
-	case fault.RefuseWrite, fault.RefuseRead:
-		code := refuse(w, f.How, request)
-		b.note(f.Kind.Point(), number, request, code)
-	case fault.Recreate, fault.DeleteAndCreate, fault.Withhold, fault.WipeStatus: // which come after the write
-		b.serve(w, r, next, f.Kind.Point(), number, request)
-		b.other(f, request)
-	default:
-		b.other(f, request)
-		b.serve(w, r, next, f.Kind.Point(), number, request)
+	}
+	answer := w
+	if last.Kind != 0 {
+		answer = &kept{header: http.Header{}}
+	}
+	b.serve(answer, r, next, point, number, request)
+	for _, f := range faults {
+		if comesAfter(f.Kind) && f.Kind != fault.CrashAfterWrite && f.Kind != fault.LoseWriteAnswer {
+			b.other(f, request)
+		}
+	}
+	switch {
+	case last.Kind == fault.CrashAfterWrite:
+		b.crash()
+		panic(http.ErrAbortHandler)
+	case last.How == "reset":
+		panic(http.ErrAbortHandler)
+	case last.Kind != 0:
+		refuse(w, last.How, request)
 	}
 }
 

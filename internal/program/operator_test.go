@@ -5,6 +5,7 @@ package program_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
@@ -62,8 +63,11 @@ func operate(ctx context.Context, bug string) error {
 		}
 		return mgr.Start(ctx)
 	}
-	if bug == deaf {
+	switch bug {
+	case deaf:
 		return listen(ctx, config)
+	case skips, echoes, follows:
+		return follow(ctx, config, bug)
 	}
 	r := &apps{Client: mgr.GetClient(), events: mgr.GetEventRecorder("apps"), live: mgr.GetAPIReader(), bug: bug, started: time.Now(), known: map[string]bool{}}
 	if err := ctrl.NewControllerManagedBy(mgr).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(r); err != nil {
@@ -83,17 +87,57 @@ func listen(ctx context.Context, config *rest.Config) error {
 		return err
 	}
 	for event := range w.ResultChan() {
-		app, ok := event.Object.(*corev1.ConfigMap)
-		if !ok || app.Labels["app"] == "" || app.Annotations["done"] != "" || event.Type == watch.Deleted {
-			continue
-		}
-		app.Annotations = map[string]string{"done": "true"}
-		if err := c.Update(ctx, app); err != nil {
-			return err
+		if app, ok := event.Object.(*corev1.ConfigMap); ok && event.Type != watch.Deleted {
+			if err := annotate(ctx, c, app); err != nil {
+				return err
+			}
 		}
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// follow annotates each ConfigMap that a list or a watch shows, and lists again when a watch ends.
+func follow(ctx context.Context, config *rest.Config, bug string) error {
+	c, err := client.NewWithWatch(config, client.Options{})
+	for first := true; err == nil && ctx.Err() == nil; first = false {
+		all := &corev1.ConfigMapList{}
+		if err = c.List(ctx, all); err != nil {
+			break
+		}
+		for i := range all.Items {
+			if bug != skips || first {
+				err = errors.Join(err, annotate(ctx, c, &all.Items[i]))
+			}
+		}
+		w, failed := c.Watch(ctx, all, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: all.ResourceVersion}})
+		if err = errors.Join(err, failed); err != nil {
+			break
+		}
+		for event := range w.ResultChan() {
+			app, ok := event.Object.(*corev1.ConfigMap)
+			if !ok || event.Type == watch.Deleted {
+				continue
+			}
+			if bug == echoes && event.Type == watch.Added && app.Labels["app"] != "" {
+				err = errors.Join(err, c.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, GenerateName: "made-"}}))
+			}
+			err = errors.Join(err, annotate(ctx, c, app))
+		}
+	}
+	return err
+}
+
+// annotate says in an annotation that the work for a ConfigMap is done.
+func annotate(ctx context.Context, c client.Client, app *corev1.ConfigMap) error {
+	if app.Labels["app"] == "" || app.Annotations["done"] != "" {
+		return nil
+	}
+	app.Annotations = map[string]string{"done": "true"}
+	if err := c.Update(ctx, app); !apierrors.IsConflict(err) {
+		return err
+	}
+	return nil // an event shows how it was changed
 }
 
 type apps struct {
@@ -105,6 +149,8 @@ type apps struct {
 	known   map[string]bool // names that it has worked for
 	tries   int
 	tried   time.Time // the last time
+
+	failures int
 }
 
 // The bugs.
@@ -115,6 +161,10 @@ const (
 	takes   = "takes over a Secret that has the name"
 	doubles = "creates a Secret whenever its cache has none"
 	deaf    = "does not watch again when a watch ends"
+	skips   = "does not look at what it lists when a watch ends"
+	echoes  = "creates a Secret for each event that adds a ConfigMap"
+	renames = "names its Secret by when it was started"
+	resigns = "gives up after two failures"
 	once    = "does the work for each name once"
 	loses   = "does not see that the Secret it labels is gone"
 	orphans = "creates a Secret that nothing deletes"
@@ -126,13 +176,27 @@ const (
 	sleeps  = "waits for a Secret that nothing watches"
 	holds   = "holds what it has a finalizer on, and does not say why"
 
-	labels  = "labels its Secret"                                          // which is no bug
-	cleans  = "has a finalizer, and removes it after a while"              // neither is that
-	excuses = "holds what it has a finalizer on, and says why in an Event" // nor that
-	counts  = "counts its tries while a name is not free"                  // nor that
+	// These are no bugs.
+	labels  = "labels its Secret"
+	cleans  = "has a finalizer, and removes it after a while"
+	excuses = "holds what it has a finalizer on, and says why in an Event"
+	counts  = "counts its tries while a name is not free"
+	hashes  = "names its Secret by a hash of the UID of its owner"
+	follows = "lists and watches without a cache"
 )
 
 func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	result, err := r.reconcile(ctx, req)
+	if err != nil {
+		r.failures++
+	}
+	if r.bug == resigns && r.failures == 2 {
+		return ctrl.Result{}, nil
+	}
+	return result, err
+}
+
+func (r *apps) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	app := &corev1.ConfigMap{}
 	if err := r.Get(ctx, req.NamespacedName, app); err != nil || app.Labels["app"] == "" {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -211,10 +275,15 @@ func (r *apps) secret(ctx context.Context, app *corev1.ConfigMap) error {
 	if err := controllerutil.SetControllerReference(app, secret, r.Scheme()); err != nil {
 		return err
 	}
-	if r.bug == orphans {
+	switch r.bug {
+	case orphans:
 		secret.OwnerReferences = nil
+	case hashes:
+		secret.Name = hashed(string(app.UID))
+	case renames:
+		secret.Name = hashed(string(app.UID) + r.started.String())
 	}
-	if r.bug == "" || r.bug == repeats || r.bug == counts {
+	if r.bug == "" || r.bug == repeats || r.bug == counts || r.bug == hashes || r.bug == renames {
 		made := &corev1.Secret{}
 		if r.Get(ctx, client.ObjectKeyFromObject(secret), made) == nil && metav1.IsControlledBy(made, app) {
 			return nil
@@ -240,6 +309,8 @@ func (r *apps) secret(ctx context.Context, app *corev1.ConfigMap) error {
 	}
 	return err
 }
+
+func hashed(text string) string { return fmt.Sprintf("cache-%.4x", sha256.Sum256([]byte(text))) }
 
 // report says in an annotation that the work is done.
 func (r *apps) report(ctx context.Context, app *corev1.ConfigMap, done string) error {

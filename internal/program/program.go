@@ -24,6 +24,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge"
+	"github.com/ctrlkit/ctrlkit/internal/judge/minted"
 	"github.com/ctrlkit/ctrlkit/internal/plan"
 	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
@@ -44,6 +45,8 @@ type Options struct {
 	Parallel    int           // runs at the same time
 	Outside     bool          // let the operator reach what is outside the cluster
 	Plan        *fault.Plan   // run this one alone
+	Pairs       int           // how many plans of two faults are run after those of one
+	Seed        uint64        // chooses the pairs
 
 	// Transitions are run instead of faults if it is not nil: those of the custom resources among
 	// Samples whose names it matches.
@@ -54,7 +57,8 @@ type Options struct {
 	// counted as what the operator is declared to do.
 	ByDesign *regexp.Regexp
 
-	warned *sync.Map // samples with unknown fields
+	warned *sync.Map    // samples with unknown fields
+	minted minted.Names // that differ between runs without faults
 
 	Progress func(string)
 	Found    func(string, oracle.Violation)               // is called for each kind of violation, with what shows it; may be nil
@@ -107,14 +111,15 @@ func Explore(ctx context.Context, o Options) (*report.Simulation, error) {
 	case o.Plan != nil:
 		tasks = []task{{plan: *o.Plan}}
 	default:
-		for _, p := range ref.plans {
+		for _, p := range o.plans(ref) {
 			tasks = append(tasks, task{plan: p})
 		}
 	}
 	s := &report.Simulation{Plans: report.Plans{Total: len(tasks) + 1}, Without: ref.first.trace.all()}
-	e := &explorer{Options: &o, reference: ref, tasks: tasks, known: map[string]bool{}, meant: map[oracle.Name][]string{}, deadline: begun.Add(o.Budget)}
+	e := &explorer{Options: &o, reference: ref, tasks: tasks, known: map[string]bool{}, meant: map[oracle.Name][]string{}, begun: map[string]bool{}, deadline: begun.Add(o.Budget)}
 	e.add(0, task{}, ref.first)
 	err = e.all(ctx)
+	s.Plans.Total += e.alone
 	switch {
 	case err != nil && ctx.Err() != nil:
 		s.Stopped = "interrupted"
@@ -130,6 +135,15 @@ func Explore(ctx context.Context, o Options) (*report.Simulation, error) {
 	s.Fill(e.outcomes)
 	s.Seconds = time.Since(begun).Seconds()
 	return s, nil
+}
+
+// plans returns those of one fault, and pairs.
+func (o *Options) plans(ref *reference) []fault.Plan {
+	pairs := pairsOf(ref.plans, o.Pairs, o.Seed)
+	if o.Pairs > 0 {
+		o.Progress(fmt.Sprintf("%d plans with one fault, and %d with two, chosen by the seed %d", len(ref.plans), len(pairs), o.Seed))
+	}
+	return slices.Concat(ref.plans, pairs)
 }
 
 // refer runs the program without faults, twice to learn what differs by chance.
@@ -150,12 +164,17 @@ func (o *Options) refer(ctx context.Context) (*reference, error) {
 		}
 		runs = append(runs, r)
 	}
-	ref := &reference{states: runs[0].checkpoints, chance: map[string]bool{}, first: runs[0], judge: runs[0].judged()}
-	ref.judge.Allow(runs[1].judged())
-	for i, want := range ref.states {
-		for _, d := range runs[1].checkpoints[i].differences(want, nil) {
+	o.minted = learnNames(runs[0].checkpoints, runs[1].checkpoints)
+	ref, other := &reference{chance: map[string]bool{}, first: runs[0], judge: runs[0].judged()}, runs[1].judged()
+	ref.judge.Mint(o.minted)
+	other.Mint(o.minted)
+	ref.judge.Allow(other)
+	for i := range runs[0].checkpoints {
+		want := runs[0].checkpoints[i].renamed(o.minted)
+		for _, d := range runs[1].checkpoints[i].renamed(o.minted).differences(want, nil) {
 			ref.chance[d.Thing+" "+d.Path] = true
 		}
+		ref.states = append(ref.states, want)
 	}
 	if !slices.ContainsFunc(runs[0].boundary.places, func(p fault.Place) bool { return p.Point == fault.AtWrite }) {
 		o.Progress("the operator has written nothing without faults: do the samples have something for it to do?")
@@ -168,7 +187,7 @@ func (o *Options) refer(ctx context.Context) (*reference, error) {
 var played = []fault.Kind{
 	fault.CrashAfterWrite, fault.CrashBeforeWrite, fault.OccupyName, fault.DelayWatch, fault.Recreate, fault.RefuseWrite,
 	fault.LoseWriteAnswer, fault.DeleteBeforeWrite, fault.TouchBeforeWrite, fault.RefuseRead, fault.Withhold, fault.WithholdAtDeletion,
-	fault.LeaveOrphan, fault.CloseWatch, fault.ExpireWatch, fault.DeleteAndCreate, fault.OccupyNameByController, fault.WipeStatus, fault.ProveIdle,
+	fault.LeaveOrphan, fault.CloseWatch, fault.MissEvent, fault.DelayEvent, fault.ExpireWatch, fault.DuplicateEvent, fault.DeleteAndCreate, fault.OccupyNameByController, fault.WipeStatus, fault.ProveIdle,
 }
 
 // plansFor returns the plans for the places of a run, those first that are the first of their kind:
@@ -274,6 +293,8 @@ type explorer struct {
 	outcomes []report.Outcome
 	known    map[string]bool          // kinds of violations
 	meant    map[oracle.Name][]string // plans and transitions that violate an oracle by design
+	begun    map[string]bool          // plans and transitions
+	alone    int                      // faults of pairs that were run alone because the pair has found something
 	err      error
 }
 
@@ -285,7 +306,7 @@ func (e *explorer) all(ctx context.Context) error {
 	for range max(1, e.Parallel) {
 		running.Go(func() {
 			for i, ok := e.take(ctx); ok; i, ok = e.take(ctx) {
-				if err := e.one(ctx, i); err != nil {
+				if err := e.one(ctx, i+1, e.tasks[i]); err != nil {
 					e.mu.Lock()
 					e.err = errors.Join(e.err, err)
 					e.mu.Unlock()
@@ -306,6 +327,7 @@ func (e *explorer) take(ctx context.Context) (int, bool) {
 		return 0, false
 	}
 	e.next++
+	e.begun[e.tasks[e.next-1].String()] = true
 	e.Progress(fmt.Sprintf("plan %d of %d, %d kinds of findings: %s", e.next, len(e.tasks), len(e.known), e.tasks[e.next-1]))
 	return e.next - 1, true
 }
@@ -323,17 +345,22 @@ func (e *explorer) try(ctx context.Context, t task) (*runner, error) {
 
 // one runs a plan, and again if it finds something new: in real time, what happens once may not
 // happen again.
-func (e *explorer) one(ctx context.Context, i int) error {
-	r, err := e.try(ctx, e.tasks[i])
+func (e *explorer) one(ctx context.Context, order int, t task) error {
+	r, err := e.try(ctx, t)
 	if err != nil {
-		return fmt.Errorf("plan %q: %w", e.tasks[i], err)
+		return fmt.Errorf("plan %q: %w", t, err)
 	}
-	if e.isNew(e.tasks[i], r) {
+	if e.isNew(t, r) {
+		if err := e.singles(ctx, order, t); err != nil {
+			return err
+		}
+	}
+	if e.isNew(t, r) {
 		times := map[oracle.Name]int{}
 		for range repetitions {
-			again, err := e.try(ctx, e.tasks[i])
+			again, err := e.try(ctx, t)
 			if err != nil {
-				return fmt.Errorf("plan %q: %w", e.tasks[i], err)
+				return fmt.Errorf("plan %q: %w", t, err)
 			}
 			for _, v := range again.violations {
 				times[v.Oracle]++
@@ -345,7 +372,7 @@ func (e *explorer) one(ctx context.Context, i int) error {
 			}
 		}
 	}
-	e.add(i+1, e.tasks[i], r)
+	e.add(order, t, r)
 	return nil
 }
 

@@ -240,15 +240,15 @@ func (r *runner) step(ctx context.Context, i int, s Step, reference *reference) 
 	r.checkpoints = append(r.checkpoints, now)
 	r.oracles.see(func(j *judge.Judge) { j.Idle(judge.Idle{Checkpoint: i + 1}) })
 	r.compare(i, s, idle, now.differences(want, chance), reference)
-	if r.boundary.struck(fault.ProveIdle, i+1) {
-		return r.proveIdle(ctx)
+	if idle && r.boundary.struck(fault.ProveIdle, i+1) {
+		return r.proveIdle(ctx, i+1)
 	}
 	return nil
 }
 
 // now returns the state of the cluster.
 func (r *runner) now() state {
-	s := r.history.of(r.cluster.Objects())
+	s := r.history.of(r.cluster.Objects()).renamed(r.minted)
 	if r.Transitions != nil {
 		s.forget()
 	}
@@ -362,11 +362,13 @@ func (r *runner) endedByItself() error {
 	return r.restart()
 }
 
-// proveIdle starts an idle operator again, which must change nothing.
-func (r *runner) proveIdle(ctx context.Context) error {
+// proveIdle starts an idle operator again at a checkpoint, which must change nothing.
+func (r *runner) proveIdle(ctx context.Context, checkpoint int) error {
 	r.boundary.setDown(true)
+	r.boundary.suspend(true)
+	defer r.boundary.suspend(false)
 	r.stop()
-	r.trace.add("sim", "fault", r.plan.String())
+	r.trace.add("sim", "fault", fault.Fault{Kind: fault.ProveIdle, At: checkpoint}.String())
 	r.oracles.see(func(j *judge.Judge) { j.Prove("a restart") })
 	defer r.oracles.see(func(j *judge.Judge) { j.Prove("") })
 	if err := r.restart(); err != nil {

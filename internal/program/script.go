@@ -182,9 +182,9 @@ func (s Step) do(r *runner) error {
 	}
 	for _, t := range s.Delete {
 		t.Namespace = cmp.Or(t.Namespace, r.Namespace)
-		if f := r.boundary.deletes(); f != nil {
+		for _, f := range r.boundary.deletes() {
 			r.trace.add("sim", "fault", f.String())
-			r.others.other(*f, &apiserver.Request{})
+			r.others.other(f, &apiserver.Request{})
 		}
 		resource, namespace, err := r.find(t)
 		if err == nil {

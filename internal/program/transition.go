@@ -128,9 +128,10 @@ func (e *explorer) tryChange(ctx context.Context, c *change) (*runner, error) {
 	return r, err
 }
 
-// fails reports whether an operator can't do what a changed object asks for.
+// fails reports whether an operator can't do what a changed object asks for. What only others have
+// written, such as a node, does not depend on it.
 func (c *change) fails(before, changed state) bool {
-	return transition.Fails(c.Kind, before, changed, c.isSample)
+	return transition.Fails(c.Kind, before, changed, func(thing string) bool { return c.isSample(thing) || before[thing][unwritten] != nil })
 }
 
 // isSample reports whether a thing is named like a sample. Objects of the operator with the name

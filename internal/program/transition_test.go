@@ -66,7 +66,8 @@ func TestTransitions(t *testing.T) {
 func TestFails(t *testing.T) {
 	t.Parallel()
 	o := shopOptions("")
-	before := state{"shops.example.com default/a": nil, "secrets default/a": nil, "services default/a": nil}
+	node := map[string]any{unwritten: true}
+	before := state{"shops.example.com default/a": nil, "secrets default/a": nil, "services default/a": nil, "nodes node-1": node}
 	for _, test := range []struct {
 		name string
 		kind transition.Kind
@@ -76,7 +77,7 @@ func TestFails(t *testing.T) {
 		{"all is there", transition.Wrong, before, false},
 		{"a part is missing after a mistake", transition.Wrong, state{"shops.example.com default/a": nil, "secrets default/a": nil}, true},
 		{"a part is no longer wanted", transition.Changed, state{"shops.example.com default/a": nil, "secrets default/a": nil}, false},
-		{"all is missing", transition.Minimum, state{"shops.example.com default/a": nil}, true},
+		{"all is missing", transition.Minimum, state{"shops.example.com default/a": nil, "nodes node-1": node}, true},
 	} {
 		c := &change{Change: transition.Change{Transition: transition.Transition{Kind: test.kind}}, samples: o.Samples}
 		if got := c.fails(before, test.got); got != test.want {

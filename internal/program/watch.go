@@ -24,8 +24,12 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
 
-// delayWatchTime is how long a watch stays behind at most.
-const delayWatchTime = 3 * time.Second
+// How long things last.
+const (
+	delayWatchTime = 3 * time.Second // how long a watch stays behind at most
+	delayEventTime = 2 * time.Second // how long a watch waits whose event others overtake
+	missedTime     = 3 * time.Second // from a missed event to the next list
+)
 
 // protobufPrefix begins an object in protobuf.
 var protobufPrefix = []byte("k8s\x00")
@@ -44,30 +48,42 @@ type lag struct {
 // watch answers a watch. Its events are counted by kind, and faults strike at them.
 func (b *boundary) watch(w http.ResponseWriter, r *http.Request, next http.Handler, request *apiserver.Request) {
 	kind := request.Resource.GroupResource().String()
-	selection := request.Path + "?" + request.Query.Get("labelSelector") + "&" + request.Query.Get("fieldSelector")
-	version := request.Query.Get("resourceVersion")
-	b.mu.Lock()
-	expired := b.expired[selection] && version != "" && version != "0" && !request.Query.Has("sendInitialEvents")
-	if expired {
-		delete(b.expired, selection)
-	}
-	b.mu.Unlock()
-	if expired {
+	selection, version := selectionOf(request), request.Query.Get("resourceVersion")
+	if b.unexpire(request) && version != "" && version != "0" && !request.Query.Has("sendInitialEvents") {
 		b.trace.add("operator", "watch", "of "+kind+" -> 410")
 		answer(w, apierrors.NewResourceExpired("too old resource version: "+version))
 		return
 	}
-	events := &watching{ResponseWriter: w, context: r.Context(), boundary: b, kind: kind, selection: selection, code: http.StatusOK}
+	ctx, end := context.WithCancel(r.Context())
+	defer end()
+	events := &watching{ResponseWriter: w, context: ctx, end: end, boundary: b, kind: kind, selection: selection, code: http.StatusOK}
 	if request.Query.Has("sendInitialEvents") || version == "" || version == "0" {
 		events.first = b.version()
 	}
-	next.ServeHTTP(events, r)
+	next.ServeHTTP(events, r.WithContext(ctx))
+}
+
+// selectionOf returns what a list or a watch is about.
+func selectionOf(r *apiserver.Request) string {
+	return r.Path + "?" + r.Query.Get("labelSelector") + "&" + r.Query.Get("fieldSelector")
+}
+
+// unexpire reports whether a watch can't continue where it was, which its client learns from the
+// answer to a watch, or has known if it lists.
+func (b *boundary) unexpire(r *apiserver.Request) bool {
+	selection := selectionOf(r)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	expired := b.expired[selection]
+	delete(b.expired, selection)
+	return expired
 }
 
 // A watching sends the operator the events of a watch.
 type watching struct {
 	http.ResponseWriter
-	context         context.Context //nolint:containedctx // that of the request
+	context         context.Context //nolint:containedctx // of the request, until the watch ends
+	end             func()          // ends the watch, as the API server does after its timeoutSeconds
 	boundary        *boundary
 	kind, selection string
 	// first is the resource version of the cluster when a watch was opened that begins with everything
@@ -121,18 +137,22 @@ func (w *watching) frame() int {
 // send sends an event when it may be sent.
 func (w *watching) send(frame []byte) error {
 	change, object := w.read(frame)
-	ends := false
+	e := &passing{watching: w}
 	if counts := object != nil && change != "BOOKMARK" && change != "ERROR"; counts && versionOf(object) > w.first {
 		name := strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
-		var err error
-		if ends, err = w.boundary.deliver(w, change, name); err != nil {
+		if err := w.boundary.deliver(e, change, name); err != nil {
 			return err
 		}
 	}
-	if _, err := w.ResponseWriter.Write(frame); err != nil {
-		return fmt.Errorf("sending an event: %w", err)
+	if e.twice {
+		frame = append(append([]byte{}, frame...), frame...)
 	}
-	if ends {
+	if !e.missed {
+		if _, err := w.ResponseWriter.Write(frame); err != nil {
+			return fmt.Errorf("sending an event: %w", err)
+		}
+	}
+	if e.ends {
 		return errClosed
 	}
 	return nil
@@ -171,61 +191,126 @@ func (w *watching) read(frame []byte) (change string, _ metav1.Object) {
 	return event.Type, object
 }
 
-// deliver counts an event, and waits until the operator may see it. ends reports that it is the last
-// one of its watch.
-func (b *boundary) deliver(w *watching, change, name string) (ends bool, err error) {
-	text, number, behind, ends, err := b.event(w, change, name)
-	if err != nil {
-		return false, err
+// A passing is an event on its way to the operator, and what faults do to it.
+type passing struct {
+	*watching
+	number int
+	text   string // what has happened, in the trace
+	behind *lag   // of its kind; nil if no watch of it is behind
+	late   bool   // those of other watches overtake it
+	missed bool
+	twice  bool
+	ends   bool // it is the last one of its watch
+}
+
+// deliver counts an event, and waits until the operator may see it.
+func (b *boundary) deliver(e *passing, change, name string) error {
+	if err := b.event(e, change, name); err != nil {
+		return err
 	}
-	if behind != nil && b.wait(w, number, behind) != nil {
-		return false, w.context.Err()
+	if e.behind != nil && b.wait(e) != nil || e.late && b.letOvertake(e) != nil {
+		return e.context.Err()
+	}
+	text := e.text
+	switch {
+	case e.missed:
+		text = "missed: " + text
+	case e.twice:
+		b.trace.add("operator", "event", text)
 	}
 	b.trace.add("operator", "event", text)
-	return ends, nil
+	return nil
 }
 
 // event counts an event, and lets faults begin at it.
-func (b *boundary) event(w *watching, change, name string) (text string, number int, behind *lag, ends bool, err error) {
-	changes := b.changes(w.kind)
+func (b *boundary) event(e *passing, change, name string) error {
+	changes := b.changes(e.kind)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.down {
-		return "", 0, nil, false, errClosed
+		return errClosed
 	}
-	b.events[w.kind]++
-	number = b.events[w.kind]
-	b.places, b.repeated = append(b.places, fault.Place{Point: fault.AtEvent, At: number, Of: w.kind}), append(b.repeated, false)
-	b.names = append(b.names, "event "+change+" "+w.kind)
+	b.events[e.kind]++
+	e.number = b.events[e.kind]
+	e.text = fmt.Sprintf("%d of %s: %s %s", e.number, e.kind, strings.ToLower(change), name)
+	b.places, b.repeated = append(b.places, fault.Place{Point: fault.AtEvent, At: e.number, Of: e.kind}), append(b.repeated, false)
+	b.names = append(b.names, "event "+change+" "+e.kind)
 	for i, f := range b.plan.Faults {
-		if f.Kind.Point() != fault.AtEvent || f.At != number || f.Of != w.kind {
+		if b.suspended || f.Kind.Point() != fault.AtEvent || f.At != e.number || f.Of != e.kind {
 			continue
 		}
 		b.fired[i] = true
 		b.trace.add("sim", "fault", f.String())
-		switch f.Kind {
-		case fault.DelayWatch:
-			b.lags[w.kind] = &lag{by: f.By, until: time.Now().Add(delayWatchTime), event: number, changes: changes}
-		case fault.ExpireWatch:
-			b.expired[w.selection], ends = true, true
-		case fault.CloseWatch:
-			ends = true
-		}
+		b.begin(e, f, changes)
 	}
-	return fmt.Sprintf("%d of %s: %s %s", number, w.kind, strings.ToLower(change), name), number, b.lags[w.kind], ends, nil
+	e.behind = b.lags[e.kind]
+	return nil
+}
+
+// begin lets a fault begin at an event.
+func (b *boundary) begin(e *passing, f fault.Fault, changes int) {
+	switch f.Kind {
+	case fault.DelayWatch:
+		b.lags[e.kind] = &lag{by: f.By, until: time.Now().Add(delayWatchTime), event: e.number, changes: changes}
+	case fault.DelayEvent:
+		e.late = true
+		b.hide(delayEventTime)
+	case fault.DuplicateEvent:
+		e.twice = true
+	case fault.MissEvent:
+		e.missed = true
+		b.hide(missedTime)
+		time.AfterFunc(missedTime, func() { b.relist(e.watching) })
+	case fault.ExpireWatch:
+		b.expired[e.selection], e.ends = true, true
+	case fault.CloseWatch:
+		e.ends = true
+	}
+}
+
+// hide notes that the operator may not see the present state for some time.
+func (b *boundary) hide(d time.Duration) {
+	if until := time.Now().Add(d); until.After(b.hidden) {
+		b.hidden = until
+	}
+}
+
+// relist ends a watch that has missed an event so that its client lists again, unless it has ended.
+func (b *boundary) relist(w *watching) {
+	if w.context.Err() != nil {
+		return
+	}
+	b.mu.Lock()
+	b.expired[w.selection] = true
+	b.mu.Unlock()
+	w.end()
+	b.awake()
+}
+
+// letOvertake waits while the events of other watches go on. Those of the same watch wait too: an API
+// server sends them in the order of the changes.
+func (b *boundary) letOvertake(e *passing) error {
+	select {
+	case <-e.context.Done():
+		return e.context.Err()
+	case <-time.After(delayEventTime):
+	}
+	b.awake()
+	return nil
 }
 
 // wait waits until a watch that lags may send an event: there are as many changes after it as the
 // watch is behind, or the time is over.
-func (b *boundary) wait(w *watching, number int, behind *lag) error {
+func (b *boundary) wait(e *passing) error {
+	behind := e.behind
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	waited := false
-	for time.Now().Before(behind.until) && b.changes(w.kind)-behind.changes < number-behind.event+behind.by {
+	for time.Now().Before(behind.until) && b.changes(e.kind)-behind.changes < e.number-behind.event+behind.by {
 		waited = true
 		select {
-		case <-w.context.Done():
-			return w.context.Err()
+		case <-e.context.Done():
+			return e.context.Err()
 		case <-ticker.C:
 		}
 	}
@@ -235,10 +320,13 @@ func (b *boundary) wait(w *watching, number int, behind *lag) error {
 	return nil
 }
 
-// lagging reports whether a watch may be behind.
+// lagging reports whether the operator may not see the present state.
 func (b *boundary) lagging() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if time.Now().Before(b.hidden) {
+		return true
+	}
 	for _, l := range b.lags {
 		if time.Now().Before(l.until) {
 			return true

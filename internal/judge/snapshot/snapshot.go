@@ -120,6 +120,28 @@ func (s Snapshot) add(name string, fields map[string]string) {
 	}
 }
 
+// Texts returns what the things have, as texts.
+func (s Snapshot) Texts() map[string]string {
+	texts := make(map[string]string, len(s))
+	for thing, fields := range s {
+		texts[thing] = textOf(fields)
+	}
+	return texts
+}
+
+// Renamed returns the snapshot with other names.
+func (s Snapshot) Renamed(names *strings.Replacer) Snapshot {
+	all := Snapshot{}
+	for _, thing := range slices.Sorted(maps.Keys(s)) {
+		fields := make(map[string]string, len(s[thing]))
+		for path, value := range s[thing] {
+			fields[names.Replace(path)] = names.Replace(value)
+		}
+		all.add(names.Replace(thing), fields)
+	}
+	return all
+}
+
 func textOf(fields map[string]string) string {
 	var b strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(fields)) {

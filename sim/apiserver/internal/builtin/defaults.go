@@ -6,6 +6,7 @@ package builtin
 import (
 	_ "embed"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -200,13 +201,18 @@ func serviceAccount(spec object) {
 	}
 }
 
-// imagePullPolicy is Always for images without a tag or with the tag latest, and else IfNotPresent.
+// imageReference matches the name of an image, as github.com/distribution/reference does: a host with a
+// port, a path in lower case, a tag and a digest.
+var imageReference = regexp.MustCompile(`^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?/)?` +
+	`[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*` +
+	`(?::(?P<tag>\w[\w.-]{0,127}))?(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[+._-][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$`)
+
+// imagePullPolicy is Always for images with neither a tag nor a digest or with the tag latest, and else
+// IfNotPresent, also for what is no name of an image.
 func imagePullPolicy(c object) {
 	image, _ := c["image"].(string)
-	name := image[strings.LastIndex(image, "/")+1:]
-	_, tag, tagged := strings.Cut(name, ":")
 	policy := "IfNotPresent"
-	if !strings.Contains(name, "@") && (!tagged || tag == "latest") {
+	if match := imageReference.FindStringSubmatch(image); match != nil && (match[1] == "latest" || match[1] == "" && match[2] == "") {
 		policy = "Always"
 	}
 	set(c, "imagePullPolicy", policy)
