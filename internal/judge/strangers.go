@@ -56,7 +56,9 @@ func (o *foreignUntouched) AfterWrite(l *ledger, r *apiserver.Request, answer *a
 func (o *foreignUntouched) isReconcilers() bool {
 	c := o.change
 	switch {
-	case c == nil || c.isDeletion():
+	case c == nil: // it has changed nothing
+		return true
+	case c.isDeletion():
 		return false
 	case c.New == nil: // its last finalizer is gone
 		return true
