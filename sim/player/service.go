@@ -8,6 +8,7 @@ package player
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -73,8 +74,9 @@ func playSlice(s *Stage, service *corev1.Service, pods []*corev1.Pod) error {
 	if missing {
 		slice = &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
 		slice.GenerateName = service.Name + "-"
-		slice.Labels = map[string]string{discoveryv1.LabelServiceName: service.Name, discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io"}
 	}
+	slice.Labels = labelsOf(service)
+	slice.Labels[discoveryv1.LabelServiceName], slice.Labels[discoveryv1.LabelManagedBy] = service.Name, "endpointslice-controller.k8s.io"
 	slice.Endpoints, slice.Ports = nil, nil
 	for _, pod := range pods {
 		ready, terminating := isReady(pod) && pod.DeletionTimestamp == nil, pod.DeletionTimestamp != nil
@@ -105,10 +107,12 @@ func playEndpoints(s *Stage, service *corev1.Service, pods []*corev1.Pod) error 
 	endpoints, ok := Get[*corev1.Endpoints](s, service.Namespace, service.Name)
 	switch {
 	case !ok:
-		endpoints = &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: service.Name, Labels: service.Labels}}
+		endpoints = &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: service.Name, Labels: labelsOf(service)}}
 	case endpoints.Labels[endpointsManagedBy] == "endpoint-controller": // of a cluster that was copied
 	case !metav1.IsControlledBy(endpoints, service):
 		return nil // another one's, or of a Service of this name that is gone
+	default:
+		endpoints.Labels = labelsOf(service)
 	}
 	subset := corev1.EndpointSubset{}
 	for _, pod := range pods {
@@ -134,6 +138,17 @@ func playEndpoints(s *Stage, service *corev1.Service, pods []*corev1.Pod) error 
 		return s.CreateFor(service, endpoints)
 	}
 	return s.Update(endpoints)
+}
+
+// labelsOf returns the labels that the objects of a Service have: its own, and whether it is headless.
+func labelsOf(service *corev1.Service) map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, service.Labels)
+	delete(labels, corev1.IsHeadlessService)
+	if service.Spec.ClusterIP == corev1.ClusterIPNone {
+		labels[corev1.IsHeadlessService] = ""
+	}
+	return labels
 }
 
 func targetOf(pod *corev1.Pod) *corev1.ObjectReference {

@@ -6,6 +6,7 @@ package player_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -151,6 +152,16 @@ func TestService(t *testing.T) {
 		}
 		if len(get(t, service).Status.LoadBalancer.Ingress) != 1 {
 			t.Error("the load balancer has no address")
+		}
+		service = get(t, service)
+		service.Labels = map[string]string{"version": "2"}
+		_, path := t.path(service)
+		t.ask(http.MethodPut, path, service)
+		t.settle()
+		//lint:ignore SA1019 clients still read Endpoints
+		endpoints := list[corev1.Endpoints](t)[0]
+		if slices := list[discoveryv1.EndpointSlice](t); endpoints.Labels["version"] != "2" || slices[0].Labels["version"] != "2" || slices[0].Labels[discoveryv1.LabelServiceName] != "x" {
+			t.Errorf("after a change of the labels of the Service: %v and %v", endpoints.Labels, slices[0].Labels)
 		}
 		t.delete(service)
 		t.settle()
