@@ -167,6 +167,9 @@ func (l *ledger) canonicalName(name string, content map[string]any) string {
 	return name
 }
 
+// hashText stands for the hash of a template.
+const hashText = "<hash>"
+
 // recordMinted records what controllers mint for an object: the address of a Pod, and the hash of a
 // template, which differs when the template has something that was minted.
 func (l *ledger) recordMinted(c *change) {
@@ -177,7 +180,7 @@ func (l *ledger) recordMinted(c *change) {
 		}
 	case "replicasets.apps", "controllerrevisions.apps":
 		if base := strings.TrimSuffix(cluster.CanonicalName(c.Name, c.New), "*"); base != c.Name && strings.HasPrefix(c.Name, base) {
-			l.generated[c.Name[len(base):]] = "<hash>"
+			l.generated[c.Name[len(base):]] = hashText
 		}
 	}
 }

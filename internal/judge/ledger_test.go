@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/external"
@@ -37,14 +38,21 @@ func TestNames(t *testing.T) {
 			Type: "ADDED", Actor: "user", Resource: configMaps, Namespace: "default", Name: "y", UID: "5f-4a",
 			New: map[string]any{"metadata": map[string]any{"name": "y", "namespace": "default"}},
 		})
+		for _, named := range []struct{ kind, name, generateName string }{{"replicasets", "web-5db79fd868", "web-"}, {"pods", "web-5db79fd868-wzctx", "web-5db79fd868-"}} {
+			tr.Changed(apiserver.Change{
+				Type: "ADDED", Actor: "server", Resource: appsv1.SchemeGroupVersion.WithResource(named.kind), Namespace: "default", Name: named.name, UID: types.UID("3-" + named.kind),
+				New: map[string]any{"metadata": map[string]any{"name": named.name, "generateName": named.generateName, "namespace": "default"}},
+			})
+		}
 		names := tr.Names()
 		for text, want := range map[string]string{
-			"owner 1":       "owner uid(configmaps default/x)",
-			"owner 2":       "owner uid(configmaps default/x-*)",
-			"child-x-8k2vz": "child-x-*",
-			"bucket-5f4a":   "bucket-uid(configmaps default/y)",
-			"id-7":          "minted-of-configmaps default/x",
-			"chosen":        "chosen",
+			"of web-5db79fd868-wzctx": "of web-<hash>-*",
+			"owner 1":                 "owner uid(configmaps default/x)",
+			"owner 2":                 "owner uid(configmaps default/x-*)",
+			"child-x-8k2vz":           "child-x-*",
+			"bucket-5f4a":             "bucket-uid(configmaps default/y)",
+			"id-7":                    "minted-of-configmaps default/x",
+			"chosen":                  "chosen",
 		} {
 			if got := names.Replace(text); got != want {
 				t.Errorf("%s is called %q, want %q", text, got, want)

@@ -86,10 +86,10 @@ func (r *Reference) mintedPart(c apiserver.Change) (string, bool) {
 }
 
 // withoutMinted returns a name without the parts that differ between runs, which are among what was
-// generated.
+// generated: hashes of UIDs, and those of templates, which are in the names of their Pods.
 func withoutMinted(name string, generated map[string]string) string {
 	for token, canonical := range generated {
-		if canonical == "*" {
+		if canonical == "*" || canonical == hashText {
 			name = strings.ReplaceAll(name, token, canonical)
 		}
 	}
