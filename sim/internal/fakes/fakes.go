@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/util/dump"
+	"k8s.io/utils/dump"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/external"
 )
