@@ -20,7 +20,10 @@ import (
 // faults, or of transitions, take turns, those more often that find more; each kind strikes first
 // where it has not struck yet, and there first where no other kind has, at places all over the run.
 // Pairs come last.
-func telling(plans []fault.Plan, at sites) []int {
+func telling(plans []fault.Plan, at sites) []int { return inTurns(plans, at, weightOf) }
+
+// inTurns is telling, with other weights of the kinds of faults.
+func inTurns(plans []fault.Plan, at sites, weight func(fault.Fault) int) []int {
 	var none, pairs []int
 	turns := &turns{at: at, used: map[string]int{}}
 	for i, p := range plans {
@@ -31,7 +34,7 @@ func telling(plans []fault.Plan, at sites) []int {
 			none = append(none, i)
 		case n == 1:
 			f := p.Faults[0]
-			turns.add(f.Kind.String()+f.How, weightOf(f), i)
+			turns.add(f.Kind.String()+f.How, weight(f), i)
 		default:
 			pairs = append(pairs, i)
 		}
@@ -231,9 +234,10 @@ func (s shard) of(plans []fault.Plan, at sites) []int {
 	return list
 }
 
-// sample returns which n of the plans belong to a sample, in order.
-func sample(plans []fault.Plan, n int, at sites) []int {
-	order := telling(plans, at)
+// sample returns which n of the plans belong to a sample, in order. It has as many kinds of faults as
+// it can, and depends on nothing but where they can strike.
+func sample(plans []fault.Plan, n int) []int {
+	order := inTurns(plans, nil, func(fault.Fault) int { return usual })
 	firstPair := slices.IndexFunc(order, func(i int) bool { return len(plans[i].Faults) > 1 })
 	if firstPair < 0 {
 		firstPair = len(order)

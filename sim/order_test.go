@@ -60,7 +60,7 @@ func TestTellingOrder(t *testing.T) {
 func TestSample(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plans, n := plansOf(t), rapid.IntRange(1, 30).Draw(t, "n")
-		got := sample(plans, n, nil)
+		got := sample(plans, n)
 		if !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) || len(got) > n {
 			t.Fatalf("a sample of %d plans is %v", n, got)
 		}

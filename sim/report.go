@@ -143,7 +143,7 @@ func (r *Report) checkDefinitions(t testing.TB) (end func()) {
 func (r *Report) chosen(all []fault.Plan) (places []int, reason string) {
 	mine := r.shard.of(all, r.sites)
 	if r.settings.sample > 0 && r.shard == (shard{}) {
-		if places = sample(all, r.settings.sample, r.sites); len(places) < len(mine) {
+		if places = sample(all, r.settings.sample); len(places) < len(mine) {
 			reason = report.Sample
 		}
 		return places, reason
