@@ -18,8 +18,8 @@ import (
 // is impossible.
 //
 // Name returns the name for an object: see [NameRules.NameOf]. It is called once for each object,
-// and its result is recorded in IDAnnotation. A resource of that name that exists already is only
-// taken if [OwnerOf] the object is stored with it; otherwise a person can set IDAnnotation.
+// and its result is recorded in IDAnnotation. A resource of that name that exists already is adopted as
+// Options.Adopt says, and if IDAnnotation names it; so is one of another name.
 func ByName[T client.Object](name func(obj T) (string, error)) Identity[T] {
 	return Identity[T]{class: byName[T]{name}}
 }
@@ -40,6 +40,12 @@ func (c byName[T]) check() error {
 func (byName[T]) chosen() bool     { return true }
 func (byName[T]) findable() bool   { return true }
 func (byName[T]) repeatable() bool { return true }
+
+// names implements class.
+func (c byName[T]) names(obj T, id string) bool {
+	name, err := c.name(obj)
+	return err == nil && name == id
+}
 
 // witness implements class.
 func (byName[T]) witness(req *step.Request[T]) bool { return req.WasClaimed() }
@@ -75,6 +81,4 @@ func (byName[T]) resume(*session[T]) (again bool, err error)                  { 
 func (byName[T]) recover(context.Context, *session[T]) (none bool, err error) { return true, nil }
 
 // gone implements class: a creation that did not end with its process may still have an effect.
-func (byName[T]) gone(s *session[T]) (bool, error) {
-	return true, s.awaitCreation(max(s.calls.Deadline, s.options.Visible))
-}
+func (byName[T]) gone(s *session[T]) (bool, error) { return !s.lagging(), nil }

@@ -49,6 +49,7 @@ func (byTag[T]) locate(ctx context.Context, s *session[T]) error {
 		return err
 	})
 	if err == nil && s.id != "" {
+		s.found = true
 		s.record = record{step: created, at: time.Now(), uid: OwnerOf(s.req.Object)} // or not much earlier
 	}
 	return err

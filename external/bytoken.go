@@ -61,6 +61,9 @@ func (byToken[T]) recover(ctx context.Context, s *session[T]) (none bool, err er
 		err = errors.New("create has returned no id")
 	}
 	if err == nil {
+		if err := s.minted(ctx, id); err != nil {
+			return false, withoutSystem(err)
+		}
 		if unsaved := s.recordID(ctx, id); unsaved != nil { // it is deleted all the more
 			s.req.Logger.Info("The id of a resource that is deleted now was not recorded", "id", id, "error", unsaved.Error())
 		}

@@ -21,6 +21,9 @@ type class[T client.Object] interface {
 	// another client may have created the resource that has it.
 	chosen() bool
 
+	// names reports whether an id is the one that is chosen for an object.
+	names(obj T, id string) bool
+
 	// findable reports whether a resource is found whose id is recorded nowhere, and whether the
 	// system shows whose it is.
 	findable() bool
@@ -58,6 +61,7 @@ type minted[T client.Object] struct{}
 
 func (minted[T]) check() error                              { return nil }
 func (minted[T]) chosen() bool                              { return false }
+func (minted[T]) names(T, string) bool                      { return false }
 func (minted[T]) findable() bool                            { return false }
 func (minted[T]) repeatable() bool                          { return false }
 func (minted[T]) locate(context.Context, *session[T]) error { return nil }

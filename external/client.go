@@ -176,6 +176,11 @@ type Observation struct {
 	// created. Empty if none is stored.
 	Owner string
 
+	// Adoptable says that the resource may be adopted by an object that names it: the system shows, by a
+	// prefix or a tag that no user of the objects can write, that this operator has made it, or is to
+	// have it. See Options.Adopt.
+	Adoptable bool
+
 	// Settings are what a [journal.ChangeLog] shows of the resource before and after each change, such as
 	// its size. They must not have secrets. It may be nil.
 	Settings map[string]string

@@ -11,9 +11,9 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,6 +57,39 @@ type Options[T client.Object] struct {
 	// Calls limit the calls of the system.
 	Calls Calls[T]
 
+	// StoresOwner says that the system stores, with each resource, what [OwnerOf] returns for the object:
+	// Create and Update store it, and Observe reports it, for each resource that is up to date or
+	// drifted. It is then the proof of whose a resource is. The rule "owner" of package externaltest
+	// checks it. Without it, for systems that store nothing or never change what they have stored, each
+	// resource has a claim: a Lease in ClaimNamespace, named by what identifies the resource.
+	StoresOwner bool
+
+	// Type names what the resources are in their system, such as "role" or "stream": two resources of one
+	// type, System, Scope and id are the same. The kind of the objects if it is empty. Kinds, also of
+	// several operators with the same ClaimNamespace, whose objects stand for resources of one type give
+	// the same.
+	Type string
+
+	// Scope returns in which account, project or database of the system the id of a resource is unique.
+	// Nil, or an empty text, if ids are unique in the system.
+	Scope func(obj T) string
+
+	// SharedWith are further kinds of the operator whose objects own resources of the type in a system
+	// that stores owners. They are searched before an owner is taken for gone.
+	SharedWith []client.Object
+
+	// Adopt reports whether an object may adopt the resource with an id, which exists and was not made for
+	// it. Opened says that the Namespace of the object lists the id in [AdoptAnnotation], or that the
+	// client reports it as Observation.Adoptable. Who may edit the object decides none of these. If it
+	// is nil, opened decides: what nobody has opened is not adopted. [AdoptAny] returns true.
+	//
+	//	Adopt: func(obj *v1.Role, id string, opened bool) bool { return opened && id != "postgres" }
+	Adopt func(obj T, id string, opened bool) bool
+
+	// ClaimNamespace is where the claims are: the namespace of the operator if it is empty, which is that
+	// of POD_NAMESPACE or of its service account. Who may edit Leases in it is trusted.
+	ClaimNamespace string
+
 	// References are those to other objects. They are awaited before the system is called, and what
 	// they refer to is in use from then on: see package reference. A connector gets it from
 	// Reference.Get.
@@ -87,6 +120,7 @@ func newExternal[T client.Object](name string, connector Connector[T], options O
 	options.Visible = max(cmp.Or(options.Visible, 10*time.Second), options.Identity.window)
 	options.Lifecycle.Refresh = cmp.Or(options.Lifecycle.Refresh, options.Poll)
 	e := &external[T]{connector: connector, options: options, calls: newCalls(options.Calls), memory: newMemory()}
+	e.claims = &ledger{namespace: cmp.Or(options.ClaimNamespace, ownNamespace()), kind: options.Type}
 	e.session = step.NewKey[*session[T]]("the resource of " + name)
 	return e
 }
@@ -97,8 +131,8 @@ type external[T client.Object] struct {
 	options   Options[T]
 	calls     *calls[T]
 	memory    *memory
-	marks     atomic.Bool // the system has shown the owner of a resource
-	reported  sync.Map    // by UID: the call whose beginning was reported and whose end was not
+	claims    *ledger
+	reported  sync.Map // by UID: the call whose beginning was reported and whose end was not
 	session   step.Key[*session[T]]
 }
 
@@ -136,6 +170,9 @@ func (e *external[T]) Uses() []permission.Use {
 	for _, r := range e.options.References {
 		all = append(all, r.Uses()...)
 	}
+	if !e.options.StoresOwner {
+		all = append(all, permission.Use{Object: &coordinationv1.Lease{}, Namespace: e.claims.namespace, Verbs: []string{"get", "list", "create", "update", "delete"}, By: "claims its resources"})
+	}
 	if e.options.ConnectionSecret != nil {
 		owner := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) //nolint:errcheck // it is the type
 		all = append(all,
@@ -166,18 +203,14 @@ func (e *external[T]) Claim(ctx context.Context, req *step.Request[T]) error {
 		return err
 	}
 	s, err := e.open(ctx, req)
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.find(ctx)
 	}
-	before := e.memory.last(req.Object.GetUID()) // find reads the annotations
-	if err := s.find(ctx); err != nil {
+	if err != nil {
 		return err
 	}
 	if !s.seen.exists() {
 		if err := req.EnsureFresh(ctx); err != nil { // an object that is gone must not get a resource
-			return err
-		}
-		if err := (ownership[T]{s}).wrongID(before); err != nil {
 			return err
 		}
 	}
@@ -194,7 +227,7 @@ func (e *external[T]) claimed(req *step.Request[T]) bool {
 	if e.unused(obj) {
 		return false
 	}
-	if IDOf(obj) != "" || obj.GetAnnotations()[IntentAnnotation] != "" {
+	if IDOf(obj) != "" || obj.GetAnnotations()[IntentAnnotation] != "" || e.claims.of(obj.GetUID()) != nil {
 		return true
 	}
 	if e.memory.last(obj.GetUID()).step != "" {
@@ -253,6 +286,9 @@ func (e *external[T]) UpdateStatus(ctx context.Context, req *step.Request[T]) er
 			return err
 		}
 	}
+	if err := (ownership[T]{s}).look(ctx); err != nil {
+		return err
+	}
 	if why := lifecycle.PolicyOf(req).Refusal(policy.VerbCreate); s.seen.State == Absent && why != "" {
 		s.markAbsent(why)
 		return nil
@@ -263,25 +299,21 @@ func (e *external[T]) UpdateStatus(ctx context.Context, req *step.Request[T]) er
 
 // Release implements [lifecycle.Releaser].
 func (e *external[T]) Release(ctx context.Context, req *step.Request[T]) error {
-	if IDOf(req.Object) == "" {
-		return nil
+	if err := e.loadClaims(ctx, req); err != nil || IDOf(req.Object) == "" && e.claims.of(req.Object.GetUID()) == nil {
+		return err
 	}
 	s, err := e.open(ctx, req)
 	if err != nil {
-		return err
+		return errors.Join(err, ownership[T]{&session[T]{external: e, req: req}}.endClaim(ctx))
 	}
-	releaser, ok := s.client.(Releaser[T])
-	if !ok {
-		return nil
-	}
-	if err := s.find(ctx); err != nil || !s.seen.exists() || (ownership[T]{s}).standing() != ours {
-		return err
-	}
-	return s.call(ctx, "release", func(ctx context.Context) error { return releaser.Release(ctx, req.Object, s.id) })
+	return ownership[T]{s}.release(ctx)
 }
 
 // Delete implements [lifecycle.Reconciler].
 func (e *external[T]) Delete(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+	if err := e.loadClaims(ctx, req); err != nil {
+		return ctrl.Result{}, withoutSystem(err)
+	}
 	claimed := e.claimed(req)
 	if !claimed && !e.mayBeFound(req) {
 		return ctrlkit.NoRequeue() // no resource was ever made
@@ -319,12 +351,36 @@ func (e *external[T]) Post(ctx context.Context, req *step.Request[T]) error {
 	return nil
 }
 
+// registrarOf returns what reads and writes claims on behalf of a reconcile.
+func (e *external[T]) registrarOf(req *step.Request[T]) registrar {
+	reader := client.Reader(req.Client)
+	if req.APIReader != nil {
+		reader = req.APIReader
+	}
+	return registrar{e.claims, reader, req.Client}
+}
+
+// loadClaims reads the claims, once in a process.
+func (e *external[T]) loadClaims(ctx context.Context, req *step.Request[T]) error {
+	if e.options.StoresOwner {
+		return nil
+	}
+	r := e.registrarOf(req)
+	if err := r.load(ctx, req.Object); err != nil {
+		return err
+	}
+	return migrate(ctx, e, r, req)
+}
+
 // open connects to the system. Post closes the connection.
 func (e *external[T]) open(ctx context.Context, req *step.Request[T]) (*session[T], error) {
 	if s, ok := step.Lookup(req, e.session); ok {
 		return s, nil // Claim has opened it
 	}
 	s := &session[T]{external: e, req: req}
+	if err := e.loadClaims(ctx, req); err != nil {
+		return nil, err
+	}
 	err := e.calls.connect(ctx, req.Object, func(ctx context.Context) (err error) {
 		s.client, err = e.connector.Connect(ctx, req)
 		return err

@@ -26,14 +26,17 @@ type memory struct {
 
 // An attempt is the last creation for an object.
 type attempt struct {
-	record record            // with which Create was called, or that another process has begun
-	id     string            // of the resource; empty if it is not known
-	seen   bool              // the resource was observed
-	later  bool              // the system has asked to call Create later
-	once   map[string][]byte // what Create has returned: the cache may show the Secret without it
-	fresh  *observed         // what was seen after a change, for the reconcile that its writes trigger
-	open   bool              // a call may have created the resource, and has not returned its id
-	last   time.Time         // when Create has returned, or the record of another process was first seen
+	record  record            // with which Create was called, or that another process has begun
+	id      string            // of the resource; empty if it is not known
+	seen    bool              // the resource was observed
+	later   bool              // the system has asked to call Create later
+	once    map[string][]byte // what Create has returned: the cache may show the Secret without it
+	fresh   *observed         // what was seen after a change, for the reconcile that its writes trigger
+	proven  string            // the id of which the system, or the claim, has said that it is of the object
+	from    string            // the owner that a system keeps, of which the resource was adopted
+	deleted bool              // Delete was called, and has returned
+	open    bool              // a call may have created the resource, and has not returned its id
+	last    time.Time         // when Create has returned, or the record of another process was first seen
 	refusal
 }
 
@@ -92,7 +95,7 @@ func (m *memory) see(uid types.UID, id string, r record) {
 		case id != "":
 			a.id, a.record, a.open = id, r, false
 		case r.step == begun && !a.record.same(r):
-			*a = attempt{record: r, seen: a.seen, open: r.process != m.process, last: time.Now(), refusal: a.refusal}
+			*a = attempt{record: r, seen: a.seen, proven: a.proven, from: a.from, open: r.process != m.process, last: time.Now(), refusal: a.refusal}
 		}
 	})
 }
@@ -109,7 +112,7 @@ func (m *memory) called(uid types.UID, generation int64, r record) (ended func(i
 	before := false
 	m.change(uid, func(a *attempt) {
 		if !a.record.same(r) {
-			*a = attempt{record: r, seen: a.seen, refusal: a.refusal}
+			*a = attempt{record: r, seen: a.seen, proven: a.proven, from: a.from, refusal: a.refusal}
 		}
 		before, a.open, a.later = a.open, true, false // also after a panic
 	})

@@ -25,7 +25,12 @@ func TestObserveOnlyPublishes(t *testing.T) {
 			d.store.all["x"].size = "small"
 			names(d, "x")
 			d.annotate(allowAnnotation, "observe")
-			d.settle()
+			if want {
+				d.settle()
+			} else {
+				d.fails()
+				d.expect("Ready", "False BelongsToAnother")
+			}
 			if got := d.secret() != nil; got != want {
 				t.Errorf("published %t", got)
 			}

@@ -7,8 +7,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,20 +17,25 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/internal/references"
 )
 
-// Annotations by which people decide whose a resource is.
+// Annotations by which people say whose a resource is to be. They are wishes: nothing follows from
+// those of the taker alone.
 const (
-	// AdoptFromAnnotation, on an object, has it take over the resource of an owner that is gone:
-	// the UID that is stored with the resource; [FormerOwner]; or [NoOwner]. It takes nothing from
-	// an object that exists.
+	// AdoptFromAnnotation, on an object, has it take over the resource of an owner that is gone: the UID
+	// of that owner; [FormerOwner]; or [NoOwner]. It takes nothing from an object that exists, and
+	// needs the right of Options.Adopt.
 	AdoptFromAnnotation = "external.ctrlkit.dev/adopt-from"
 
-	// GiveToAnnotation, on the object that owns a resource, lets the object with this UID take it
-	// over, whose IDAnnotation has to name it. From then on the giver leaves the resource alone, also
-	// when it is deleted.
+	// GiveToAnnotation, on the object that owns a resource, lets the object with this UID take it over,
+	// whose IDAnnotation has to name it. From then on the giver leaves the resource alone, also when it
+	// is deleted. To take it back, remove it before the other object has taken the resource.
 	GiveToAnnotation = "external.ctrlkit.dev/give-to"
+
+	// AdoptAnnotation, on a Namespace, lists the ids that its objects may adopt: see Options.Adopt. Each
+	// is a pattern, in which * stands for any text and ? for a character; they are separated by commas
+	// or lines.
+	AdoptAnnotation = "external.ctrlkit.dev/adopt"
 
 	// FormerOwner stands for the UID that the object itself had before it was restored or cloned.
 	// The cluster that it comes from must not manage the resource any more.
@@ -41,236 +46,279 @@ const (
 	NoOwner = "none"
 )
 
-// A standing says whose a resource is, as far as the resource and the record show it.
-type standing int
-
-const (
-	unowned  standing = iota // nothing shows an owner
-	ours                     // our UID is stored with it, or none is and it was recorded for us
-	others                   // the UID of another object is stored with it
-	former                   // it was recorded for this object under another UID
-	replaced                 // our UID was stored with it, and none is any more: it is another one
-	given                    // the object has given it away
-)
-
-// An ownership decides for a session whose the resource is.
+// An ownership decides for a session whose the resource is, and sees to it that what proves it is
+// written. See decide.
 type ownership[T client.Object] struct{ *session[T] }
 
-// standing returns whose the resource is that was observed.
-func (s ownership[T]) standing() standing {
-	own, owner, r := OwnerOf(s.req.Object), s.seen.Owner, s.record
-	to := gaveTo(s.req.Object)
-	recorded := r.uid // of whom the record is
-	if recorded == "" || r.of != "" && r.of != fingerprint(s.id) {
-		recorded = own
-	}
-	switch {
-	case owner == own:
-		return ours
-	case owner != "" && owner == r.from && recorded == own:
-		return ours // the system keeps the owner that it was adopted from
-	case to != "" && (owner == "" || owner == to):
-		return given
-	case recorded != own && (owner == "" || owner == recorded):
-		return former
-	case owner != "":
-		return others
-	case r.of != "" && r.of != fingerprint(s.id):
-		return unowned // the record is that of another resource
-	case r.marked && (s.seen.State == UpToDate || s.seen.State == Drifted): // not all clients report the owner in other states
-		return replaced
-	case r.step == begun || r.step == created:
-		return ours
-	}
-	return unowned
-}
-
-// claim makes a resource that exists that of the object, if it is, or may be taken over.
-func (s ownership[T]) claim(ctx context.Context, known bool) error {
-	obj := s.req.Object
-	standing := s.standing()
-	switch {
-	case standing == ours:
-		if !known {
-			annotate(obj, IDAnnotation, s.id)
-		} else if !s.options.Identity.class.chosen() && (s.record.step == begun || s.record.step == "") {
-			s.setCreated() // a person has found what a process had begun to create, or whose annotations were removed
-		}
-		s.noteMark()
-		return nil
-	case standing == given:
-		return s.givenAway()
-	case standing == unowned && !known:
-		if other, err := s.user(ctx); err != nil || other != nil {
-			return s.belongsTo(other, err)
-		}
-		return s.foreign("it exists, and was not created for this object", fmt.Sprintf("choose another name, or have the object adopt it: set the annotation %s to %q", IDAnnotation, s.id))
-	case standing == unowned:
-		if other, err := s.user(ctx); err != nil || other != nil {
-			return s.belongsTo(other, err)
-		}
-		s.adopt("")
-		return nil
-	}
-	return s.takeOver(ctx, standing)
-}
-
-// takeOver adopts a resource that has, or had, another owner, if people have decided so on both
-// sides.
-func (s ownership[T]) takeOver(ctx context.Context, standing standing) error {
-	obj, owner := s.req.Object, s.seen.Owner
-	if owner == "" && standing == former {
-		owner = s.record.uid
-	}
-	living, err := s.living(ctx, owner, false)
+// claim decides, in the step that records intents, about the resource that was observed. What is
+// to be claimed is claimed when the finalizer is written: see secure.
+func (s ownership[T]) claim(ctx context.Context) error {
+	f, err := s.know(ctx, false)
 	if err != nil {
 		return err
 	}
-	from := obj.GetAnnotations()[AdoptFromAnnotation]
-	agreed := from == owner && owner != "" || from == FormerOwner && standing == former || from == NoOwner && standing == replaced
-	switch {
-	case living != nil && living.GetAnnotations()[GiveToAnnotation] == OwnerOf(obj):
-	case living != nil:
-		return s.belongsTo(living, nil)
-	case !agreed:
-		return s.ownedByTheDead(standing, owner)
-	case s.req.APIReader != nil: // a cache may not have seen the owner yet
-		if living, err := s.living(ctx, owner, true); err != nil || living != nil {
-			return s.belongsTo(living, err)
+	s.facts, s.decision = f, decide(&f.knowledge)
+	switch s.decision.next {
+	case nextManage:
+		s.keep()
+		return s.ungive(ctx)
+	case nextClaim, nextAdopt, nextTransfer:
+		annotate(s.req.Object, IDAnnotation, s.id)
+		return nil
+	case nextCreate, nextAbsent, nextShow:
+		return nil
+	case nextWait:
+		return s.unproven()
+	case nextGive:
+		return s.give(ctx)
+	}
+	return s.refusal()
+}
+
+// secure makes the resource that of the object, if that was decided. Another object may have been faster
+// since.
+func (s ownership[T]) secure(ctx context.Context) error {
+	switch s.decision.next {
+	case nextClaim, nextAdopt, nextTransfer:
+	default:
+		return nil
+	}
+	if err := s.req.EnsureFresh(ctx); err != nil { // an object that is gone must not own anything
+		return err
+	}
+	from := ""
+	if s.decision.next != nextClaim {
+		from = s.seen.Owner
+	}
+	if !s.options.StoresOwner {
+		if err := s.register(ctx, from); err != nil {
+			return err
 		}
 	}
-	s.adopt(s.seen.Owner)
+	if s.decision.next == nextClaim {
+		s.keep()
+		return nil
+	}
+	s.seen.Drift = append(s.seen.Drift, "owner") // an update stores it
+	if s.seen.State == UpToDate {
+		s.seen.State = Drifted
+	}
 	return nil
 }
 
-// ownedByTheDead is the failure of an object whose resource has an owner that is not in the cluster.
-func (s ownership[T]) ownedByTheDead(standing standing, owner string) error {
-	word, why, when := owner, "it belongs to an object with the UID "+owner+", which is not in this cluster", "that object is gone for good, in every cluster"
-	switch standing {
-	case former:
-		word, why = FormerOwner, "it belongs to this object under its former UID "+owner+": the object was restored, or copied"
-		when = "the object with that UID is gone for good, in every cluster"
-	case replaced:
-		word, why, when = NoOwner, "it is not the one that was created for this object: another client has created it since", "it may be taken over"
+// register writes the claim of the object: a new one, or that of a former holder. Before Create is
+// called, From is empty.
+func (s ownership[T]) register(ctx context.Context, from string) error {
+	r, c := s.registrar(), s.facts.claim
+	if c != nil && c.uid != s.req.Object.GetUID() {
+		c.holder, c.from, c.givenTo, c.ending, c.since = s.holder(), from, "", time.Time{}, time.Now()
+		return r.update(ctx, c)
 	}
-	return s.foreign(why, fmt.Sprintf("choose another name or id; or, if %s, set the annotation %s to %s", when, AdoptFromAnnotation, word))
+	done, err := r.create(ctx, &claim{place: s.place(), holder: s.holder(), from: from, since: time.Now()})
+	if err != nil || done {
+		return err
+	}
+	return s.contend(ctx)
 }
 
-// adopt records that the resource is that of the object from now on. Where the system stores owners,
-// an update follows, which stores ours.
-func (s ownership[T]) adopt(from string) {
-	annotate(s.req.Object, IDAnnotation, s.id)
-	s.record = record{step: created, at: time.Now(), token: s.record.token, uid: OwnerOf(s.req.Object), of: fingerprint(s.id), from: from}
-	setRecord(s.req.Object, s.record)
-	if from != "" || s.marks.Load() {
-		s.seen.Drift = append(s.seen.Drift, "owner")
-		if s.seen.State == UpToDate {
-			s.seen.State = Drifted
+// ensureClaim claims the resource of an object that is about to be created, or that the system has just
+// made, unless it has the claim.
+func (s ownership[T]) ensureClaim(ctx context.Context) error {
+	if h := s.claims.of(s.req.Object.GetUID()); s.options.StoresOwner || h != nil && h.place == s.place() {
+		return nil
+	}
+	s.facts.claim = nil
+	return s.register(ctx, "")
+}
+
+// contend decides once more, because there is a claim that was not there a moment ago: that of another
+// object, or ours, if the answer to its creation was lost.
+func (s ownership[T]) contend(ctx context.Context) error {
+	f, err := s.know(ctx, true)
+	if err != nil {
+		return err
+	}
+	if f.knowledge.claim == claimMine {
+		s.facts = f
+		return nil
+	}
+	s.facts, s.decision = f, decide(&f.knowledge)
+	if s.decision.next != nextRefuse {
+		s.decision = decision{nextRefuse, whyLiving} // what else follows is for the next reconcile
+	}
+	return s.refusal()
+}
+
+// keep notes in the annotations what was found out, so that they are a help after the process has
+// ended.
+func (s ownership[T]) keep() {
+	obj, chosen := s.req.Object, s.options.Identity.class.chosen()
+	s.memory.change(obj.GetUID(), func(a *attempt) { a.proven = s.id })
+	if IDOf(obj) == "" {
+		annotate(obj, IDAnnotation, s.id)
+	}
+	if r := s.record; r.step != created && (!chosen || r.step != begun) || !r.isOf(obj, s.id) {
+		s.setCreated()
+	}
+}
+
+// ungive takes back what was given and not taken.
+func (s ownership[T]) ungive(ctx context.Context) error {
+	if h := s.claims.of(s.req.Object.GetUID()); s.options.StoresOwner || h == nil || !h.given {
+		return nil
+	}
+	return s.changeClaim(ctx, func(c *claim) { c.givenTo = "" })
+}
+
+// give lets the object that GiveToAnnotation names take the resource, and is the wait of the giver.
+func (s ownership[T]) give(ctx context.Context) error {
+	if s.facts.knowledge.claim == claimMine {
+		to := gaveTo(s.req.Object)
+		if err := s.changeClaim(ctx, func(c *claim) { c.givenTo = to }); err != nil {
+			return err
 		}
 	}
+	_, err := ctrlkit.WaitFor(fmt.Sprintf("nothing: its resource %s was given to the object with the UID %s; delete this object", s.id, gaveTo(s.req.Object)))
+	return err
 }
 
-// noteMark records that our UID is stored with a resource of a name that clients choose. A resource
-// of that name without it is another one then.
-func (s ownership[T]) noteMark() {
-	if s.seen.Owner != "" {
-		s.marks.Store(true)
+// changeClaim changes the claim of the object, if it has it still, and if that changes anything.
+func (s ownership[T]) changeClaim(ctx context.Context, change func(c *claim)) error {
+	r := s.registrar()
+	c, err := r.get(ctx, s.place())
+	if err != nil || c == nil || c.uid != s.req.Object.GetUID() {
+		return err
 	}
-	named := s.options.Identity.class.chosen()
-	if s.seen.Owner != OwnerOf(s.req.Object) || (!named || s.record.marked) && s.record.from == "" {
-		return
+	before := *c
+	if change(c); *c == before {
+		r.remember(c)
+		return nil
 	}
-	if s.record.step != begun && s.record.step != created {
-		s.record = record{step: created, at: time.Now()}
-	}
-	s.record.uid, s.record.of, s.record.from, s.record.marked = OwnerOf(s.req.Object), fingerprint(s.id), "", named
-	setRecord(s.req.Object, s.record)
+	return r.update(ctx, c)
 }
 
-// check returns an error if a resource that was just created or changed is not ours: another
-// client was faster.
-func (s ownership[T]) check() error {
-	if standing := s.standing(); s.seen.exists() && standing != ours {
-		return s.foreign(fmt.Sprintf("it belongs to the object with the UID %q", s.seen.Owner), "choose another name or id")
+// endClaim removes the claim of an object that has no resource any more, or leaves it.
+func (s ownership[T]) endClaim(ctx context.Context) error {
+	if s.options.StoresOwner {
+		return nil
 	}
-	s.noteMark()
+	r, p := s.registrar(), s.place()
+	if h := r.of(s.req.Object.GetUID()); h != nil {
+		p = h.place
+	}
+	c, err := r.get(ctx, p)
+	if err != nil || c == nil || c.uid != s.req.Object.GetUID() {
+		return err
+	}
+	return r.end(ctx, c)
+}
+
+// check returns an error if a resource that was just created or changed is not ours: another client was
+// faster.
+func (s ownership[T]) check(ctx context.Context) error {
+	f, err := s.know(ctx, false)
+	if err != nil {
+		return err
+	}
+	s.facts, s.decision = f, decide(&f.knowledge)
+	switch s.decision.next {
+	case nextManage:
+		s.keep()
+	case nextRefuse, nextAdopt, nextTransfer, nextShow:
+		s.decision.next = nextRefuse
+		return s.refusal()
+	}
 	return nil
 }
 
 // mayDelete reports whether the resource of an object that is being deleted is its own. If it is not,
-// it is left, and an event says so.
-func (s ownership[T]) mayDelete() bool {
-	obj, why := s.req.Object, ""
-	switch standing := s.standing(); {
-	case gaveTo(obj) != "":
-		why = "it was given to the object with the UID " + gaveTo(obj)
-	case standing == ours, standing == unowned && s.record.step == "" && IDOf(obj) != "" && s.req.WasClaimed(): // another client has removed the record
-		return true
-	case standing == unowned:
-		why = "nothing shows that it was created for the object, or adopted"
-	case standing == replaced:
-		why = "it is not the one that was created for the object"
-	default:
-		why = "it belongs to an object with the UID " + s.seen.Owner
+// it is left, and an event says so. What is deleted is marked as ending first: from then on no other
+// object can take it over.
+func (s ownership[T]) mayDelete(ctx context.Context) (bool, error) {
+	f, err := s.know(ctx, true)
+	if err != nil {
+		return false, err
 	}
-	if IDOf(obj) != "" {
+	f.knowledge.deleting = true
+	s.facts, s.decision = f, decide(&f.knowledge)
+	switch {
+	case s.decision.next == nextWait:
+		return false, s.unproven()
+	case s.decision.next == nextLeave:
+		return false, s.leave(ctx)
+	case s.decision.next == nextDelete && f.claim != nil && f.claim.ending.IsZero():
+		f.claim.ending = time.Now()
+		return true, s.registrar().update(ctx, f.claim)
+	}
+	return true, nil
+}
+
+// leave says that the resource of a deleted object is left, and whose it is. A claim that is given away
+// stays, for the one who takes it.
+func (s ownership[T]) leave(ctx context.Context) error {
+	obj := s.req.Object
+	if s.seen.exists() && (IDOf(obj) != "" || s.facts.knowledge.claim == claimMine) {
+		why := s.whyLeft()
 		s.req.Event(corev1.EventTypeWarning, ReasonLeft, "Delete", "The resource %s is left: %s", s.id, why)
 		s.req.Logger.Info("The resource of a deleted object is left", "id", s.id, "reason", why)
 	}
-	return false
+	if s.decision.why == whyGives && s.facts.knowledge.claim == claimMine {
+		to := gaveTo(obj)
+		return s.changeClaim(ctx, func(c *claim) { c.givenTo = to })
+	}
+	return s.endClaim(ctx)
 }
 
-// user returns another object that uses the same resource of a system which stores no owners, nil if
-// there is none.
-func (s ownership[T]) user(ctx context.Context) (client.Object, error) {
-	system := func(obj client.Object) string {
-		if t, ok := obj.(T); ok && s.calls.System != nil {
-			return s.calls.System(t)
-		}
-		return ""
-	}
-	return s.another(ctx, false, func(obj client.Object) bool {
-		r, err := recordOf(obj)
-		claimed := err == nil && (r.step == begun || r.step == created) && (r.uid == "" || r.uid == string(obj.GetUID()))
-		return claimed && IDOf(obj) == s.id && system(obj) == system(s.req.Object) && obj.GetAnnotations()[GiveToAnnotation] != OwnerOf(s.req.Object)
-	})
-}
-
-// living returns the object of the kind that has a UID, nil if there is none. Live asks the API server.
-func (s ownership[T]) living(ctx context.Context, uid string, live bool) (client.Object, error) {
-	if uid == "" {
-		return nil, nil
-	}
-	return s.another(ctx, live, func(obj client.Object) bool { return obj.GetUID() == types.UID(uid) })
-}
-
-// another returns another object of the kind, nil if there is none. Live asks the API server, and
-// shows only metadata.
-func (s ownership[T]) another(ctx context.Context, live bool, is func(obj client.Object) bool) (client.Object, error) {
-	var all []client.Object
-	var err error
-	if live {
-		all, err = references.ListMetadata(ctx, s.req.APIReader, s.req.Client, s.req.Object)
-	} else {
-		all, err = references.List(ctx, s.req.Client, s.req.Object)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("looking for the owner of the resource: %w", err)
-	}
-	i := slices.IndexFunc(all, func(obj client.Object) bool { return obj.GetUID() != s.req.Object.GetUID() && is(obj) })
-	if i < 0 {
-		return nil, nil
-	}
-	return all[i], nil
-}
-
-// belongsTo is the failure of an object that names the resource of another object, or that of looking
-// for one.
-func (s ownership[T]) belongsTo(other client.Object, err error) error {
+// look decides about the resource of an object that may not change it: what is of another object is not
+// shown.
+func (s ownership[T]) look(ctx context.Context) error {
+	f, err := s.know(ctx, false)
 	if err != nil {
 		return err
 	}
-	return s.foreign("it belongs to "+client.ObjectKeyFromObject(other).String(), "choose another name or id")
+	s.facts, s.decision = f, decide(&f.knowledge)
+	switch s.decision.next {
+	case nextRefuse:
+		return s.refusal()
+	case nextWait:
+		return s.unproven()
+	}
+	return nil
+}
+
+// release gives up the resource of an object that leaves it: the stored owner first, and then the claim.
+func (s ownership[T]) release(ctx context.Context) error {
+	err := s.find(ctx)
+	if err == nil {
+		s.facts, err = s.know(ctx, true)
+	}
+	k := &s.facts.knowledge
+	switch releaser, ok := s.client.(Releaser[T]); {
+	case err == nil && k.gives:
+		s.decision = decision{nextLeave, whyGives}
+		return s.leave(ctx)
+	case err == nil && ok && k.resource == isThere && k.mine() && !k.foreign():
+		err = s.call(ctx, "release", func(ctx context.Context) error { return releaser.Release(ctx, s.req.Object, s.id) })
+	}
+	return errors.Join(err, s.endClaim(ctx))
+}
+
+// living returns the object of a kind whose objects have resources of the type that has a UID, nil if
+// there is none. Live asks the API server.
+func (s ownership[T]) living(ctx context.Context, uid string, live bool) (client.Object, error) {
+	for _, kind := range append([]client.Object{s.req.Object}, s.options.SharedWith...) {
+		obj, err := s.livingOf(ctx, kind, types.UID(uid), live)
+		if err != nil || obj != nil {
+			return obj, err
+		}
+	}
+	return nil, nil
+}
+
+// holder returns the object as the holder of a claim.
+func (s ownership[T]) holder() holder {
+	obj := s.req.Object
+	return holder{s.kindOf(obj), obj.GetNamespace(), obj.GetName(), obj.GetUID()}
 }
 
 // foreign is the failure of an object whose resource is not its own. It may become its own without an
@@ -284,11 +332,10 @@ func (s ownership[T]) foreign(why, remedy string) error {
 	return remediable(err, remedy)
 }
 
-// givenAway is the wait of an object that has given its resource away.
-func (s ownership[T]) givenAway() error {
-	_, err := ctrlkit.WaitFor(fmt.Sprintf("nothing: its resource %s was given to the object with the UID %s; delete this object", s.id, gaveTo(s.req.Object)))
-	return err
-}
+// AdoptAny is an Options.Adopt with which any object may adopt any resource that no other object has. Who may
+// create one object then takes what the credentials of the operator can reach: it is for operators whose
+// users all have those credentials.
+func AdoptAny[T client.Object](T, string, bool) bool { return true }
 
 // gaveTo returns the UID of the object to which one has given its resource, empty if it has not.
 func gaveTo(obj client.Object) string {

@@ -60,16 +60,16 @@ func (s *session[T]) publishOnce(ctx context.Context) error {
 // connection details of another object's resource are not published: who may create objects could
 // read them.
 func shareObserved[T client.Object](ctx context.Context, s *session[T]) error {
-	if s.seen.State != UpToDate && s.seen.State != Drifted {
+	switch {
+	case s.seen.State != UpToDate && s.seen.State != Drifted:
+		return nil
+	case s.decision.next != nextManage && s.decision.next != nextClaim && s.decision.next != nextShow:
 		return nil
 	}
 	if _, err := s.lateInitialize(ctx); err != nil {
 		return err
 	}
-	if standing := (ownership[T]{s}).standing(); standing == ours || standing == unowned {
-		return s.publish(ctx, false)
-	}
-	return nil
+	return s.publish(ctx, false)
 }
 
 // lateInitialize writes to the spec what the system has chosen, and reports whether it has: then

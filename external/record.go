@@ -16,10 +16,12 @@ import (
 // A record is what is known of the creation of a resource, as IntentAnnotation has it:
 //
 //	begun 2026-11-22T10:00:00Z by 6f1c... token 8d2e...-2 for 8d2e...
-//	created 2026-11-22T10:00:00Z for 8d2e... of 0a1b2c3d owner stored
-//	created 2026-11-22T10:00:00Z for 8d2e... of 0a1b2c3d from 77aa...
+//	created 2026-11-22T10:00:00Z for 8d2e... of 0a1b2c3d
 //	refused 2026-11-22T10:00:00Z
 //	none
+//
+// It helps to find what a crash has left, and proves nothing: whoever may edit the object can write it. Words
+// of other versions of this package are kept.
 type record struct {
 	step    string // begun, created, refused, nothing, or empty if there is no record
 	at      time.Time
@@ -27,9 +29,8 @@ type record struct {
 	token   string
 	uid     string // of the object for which it was written; empty in one of a former version
 	of      string // the fingerprint of the id; empty if that was not known
-	from    string // the owner from which the resource was adopted, as long as the system has that one
 	unseen  int    // creations before this one, in a row, that were never seen
-	marked  bool   // the system has shown our UID as the owner
+	others  string // words of other versions
 }
 
 const (
@@ -70,20 +71,14 @@ func recordOf(obj metav1.Object) (record, error) {
 			r.uid = value
 		case "of":
 			r.of = value
-		case "from":
-			r.from = value
 		case "unseen":
 			n, err := strconv.Atoi(value)
 			if err != nil || n <= 0 || strconv.Itoa(n) != value {
 				return record{}, badRecord(text)
 			}
 			r.unseen = n
-		case "owner":
-			if r.marked = value == "stored"; !r.marked {
-				return record{}, badRecord(text)
-			}
 		default:
-			return record{}, badRecord(text)
+			r.others += " " + key + " " + value
 		}
 	}
 	if r.step == "" {
@@ -105,7 +100,7 @@ func (r record) String() string {
 	if r.process != "" {
 		text += " by " + r.process
 	}
-	for _, word := range [][2]string{{"token", r.token}, {"for", r.uid}, {"of", r.of}, {"from", r.from}} {
+	for _, word := range [][2]string{{"token", r.token}, {"for", r.uid}, {"of", r.of}} {
 		if word[1] != "" {
 			text += " " + word[0] + " " + word[1]
 		}
@@ -113,10 +108,12 @@ func (r record) String() string {
 	if r.unseen > 0 {
 		text += fmt.Sprintf(" unseen %d", r.unseen)
 	}
-	if r.marked {
-		text += " owner stored"
-	}
-	return text
+	return text + r.others
+}
+
+// isOf reports whether the record is of an object, and of the resource with an id.
+func (r record) isOf(obj metav1.Object, id string) bool {
+	return (r.uid == "" || r.uid == OwnerOf(obj)) && (r.of == "" || r.of == fingerprint(id))
 }
 
 // same reports whether two records are of the same creation.

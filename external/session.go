@@ -31,10 +31,15 @@ type session[T client.Object] struct {
 	client Client[T]
 
 	id     string // empty if it is not known
+	found  bool   // the system has said that the resource with the id was made for the object
 	gone   string // the id of the resource that another client has deleted
 	record record // as it was when the resource was observed
+	before record // what this process knew before it read the annotations
 	seen   Observation
 	at     time.Time // when seen was asked for; zero before that
+
+	facts    facts // whose the resource is
+	decision decision
 
 	changed *journal.Changed // what was called and not yet observed
 	made    bool             // the resource was created or updated
@@ -92,13 +97,16 @@ func noteChange[T client.Object](ctx context.Context, s *session[T], after *Obse
 // find finds out the id of the resource, and observes it.
 func (s *session[T]) find(ctx context.Context) (err error) {
 	obj := s.req.Object
+	s.before = s.memory.last(obj.GetUID())
 	if s.record, err = recordOf(obj); err == nil {
 		_, err = pollOf(obj)
 	}
 	if err != nil {
 		return failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonWrongAnnotation))
 	}
+	s.present()
 	s.recall()
+	s.readClaimed()
 	if s.id == "" {
 		if err = s.options.Identity.class.locate(ctx, s); err != nil {
 			return err
@@ -135,6 +143,41 @@ func (s *session[T]) recall() {
 		s.record = s.memory.last(obj.GetUID())
 	default:
 		s.id, s.record = id, r
+	}
+}
+
+// present has a record that is of a time to come be of now: the clock of its process was wrong, or a person
+// has written it.
+func (s *session[T]) present() {
+	if now := time.Now(); s.record.at.After(now.Add(mostSkew)) {
+		s.record.at = now
+		setRecord(s.req.Object, s.record)
+	}
+}
+
+// mostSkew is by how much clocks of machines may differ.
+const mostSkew = time.Minute
+
+// readClaimed sets the id to that of the claim of the object where the annotations have none. The resource
+// of an object that is being deleted is that of its claim, or that which this process knows to be its
+// own, whatever they say.
+func (s *session[T]) readClaimed() {
+	obj := s.req.Object
+	uid, deleted := obj.GetUID(), !obj.GetDeletionTimestamp().IsZero()
+	if proven := s.memory.get(uid).proven; s.options.StoresOwner && deleted && proven != "" {
+		s.id = proven
+	}
+	h := s.claims.of(uid)
+	if s.options.StoresOwner || h == nil || s.id != "" && (s.id == h.id || !deleted) {
+		return
+	}
+	s.id = h.id
+	if s.record.step == "" || s.record.of != fingerprint(h.id) {
+		s.record = record{step: created, at: h.since, uid: OwnerOf(obj), of: fingerprint(h.id)}
+		if s.options.Identity.class.chosen() { // the claim was written before Create was called
+			s.record.step = begun
+			s.memory.see(obj.GetUID(), "", s.record)
+		}
 	}
 }
 
@@ -214,11 +257,14 @@ func (s *session[T]) intend(ctx context.Context) error {
 		setRecord(obj, s.record)
 		known = true
 	}
-	if s.seen.exists() {
-		return ownership[T]{s}.claim(ctx, known)
-	}
-	if gaveTo(obj) != "" {
-		return ownership[T]{s}.givenAway()
+	o := ownership[T]{s}
+	switch err := o.claim(ctx); {
+	case err != nil:
+		return err
+	case s.decision.next == nextShow:
+		return step.ErrNothingToClaim
+	case s.seen.exists():
+		return nil
 	}
 	if !lifecycle.PolicyOf(s.req).Allows(policy.VerbCreate) {
 		if !known && s.record.step != begun {
@@ -236,6 +282,9 @@ func (s *session[T]) intend(ctx context.Context) error {
 	case s.recent():
 		return nil // it will be seen
 	case known: // another client has deleted it, or it was never seen
+		if err := o.endClaim(ctx); err != nil {
+			return err
+		}
 		s.countUnseen()
 		annotate(obj, IDAnnotation, "")
 		s.id, s.gone = "", s.id
@@ -256,7 +305,7 @@ func (s *session[T]) intend(ctx context.Context) error {
 
 // begin records the intent to create a resource, with the token of the creation if it has one.
 func (s *session[T]) begin(token string) {
-	s.record = record{step: begun, at: time.Now(), process: s.memory.process, token: token, uid: OwnerOf(s.req.Object), marked: s.marks.Load(), unseen: s.record.unseen}
+	s.record = record{step: begun, at: time.Now(), process: s.memory.process, token: token, uid: OwnerOf(s.req.Object), unseen: s.record.unseen}
 	if s.options.Identity.class.chosen() {
 		s.record.of = fingerprint(s.id)
 	}
@@ -295,6 +344,9 @@ func (s *session[T]) resume() (again bool, err error) {
 // reconcile does what the observation requires.
 func (s *session[T]) reconcile(ctx context.Context) (ctrl.Result, error) {
 	allowed := lifecycle.PolicyOf(s.req)
+	if err := (ownership[T]{s}).secure(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
 	if s.seen.State == Absent && !s.recent() {
 		if why := allowed.Refusal(policy.VerbCreate); why != "" {
 			s.markAbsent(why)
@@ -315,6 +367,9 @@ func (s *session[T]) reconcile(ctx context.Context) (ctrl.Result, error) {
 func (s *session[T]) create(ctx context.Context) error {
 	obj := s.req.Object
 	creation, err := s.options.Identity.class.creation(obj, s.id, s.record)
+	if err == nil && s.options.Identity.class.chosen() {
+		err = ownership[T]{s}.ensureClaim(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -336,7 +391,9 @@ func (s *session[T]) create(ctx context.Context) error {
 	}
 	unpublished := s.publishOnce(ctx)
 	if minted {
-		err = s.recordID(ctx, id)
+		if err = s.minted(ctx, id); err == nil {
+			err = s.recordID(ctx, id)
+		}
 	}
 	if err := errors.Join(err, unpublished); err != nil {
 		return err
@@ -344,7 +401,7 @@ func (s *session[T]) create(ctx context.Context) error {
 	if err := s.observe(ctx); err != nil {
 		return err
 	}
-	return ownership[T]{s}.check()
+	return ownership[T]{s}.check(ctx)
 }
 
 // createNext creates a resource with a token that no resource had yet.
@@ -370,6 +427,13 @@ func (s *session[T]) callCreate(ctx context.Context, creation Creation) (id stri
 		s.memory.change(obj.GetUID(), func(a *attempt) { a.once = details })
 	}
 	return id, err
+}
+
+// minted notes the id that the system has given the resource of the object, and claims it.
+func (s *session[T]) minted(ctx context.Context, id string) error {
+	s.id, s.found = id, true
+	s.memory.change(s.req.Object.GetUID(), func(a *attempt) { a.proven = id })
+	return ownership[T]{s}.ensureClaim(ctx)
 }
 
 // recordID writes the id of a resource that was created to the object. What comes next may fail,
@@ -406,7 +470,7 @@ func (s *session[T]) update(ctx context.Context) error {
 	if err := s.observe(ctx); err != nil {
 		return err
 	}
-	return ownership[T]{s}.check()
+	return ownership[T]{s}.check(ctx)
 }
 
 // settle marks the conditions, publishes what the object's users need, and returns when the
@@ -446,18 +510,26 @@ func (s *session[T]) delete(ctx context.Context) (ctrl.Result, error) {
 			return ctrl.Result{}, err
 		}
 	}
-	if s.seen.exists() && !(ownership[T]{s}).mayDelete() {
-		return ctrlkit.NoRequeue()
-	}
 	if !s.seen.exists() {
-		if gone, err := s.options.Identity.class.gone(s); err != nil || gone {
-			return ctrlkit.RequeueIfError(err)
+		if gone, err := s.options.Identity.class.gone(s); err != nil {
+			return ctrl.Result{}, err
+		} else if gone {
+			return s.ended(ctx)
 		}
 	}
 	visible := s.seen.exists()
+	switch ours, err := (ownership[T]{s}).mayDelete(ctx); {
+	case err != nil:
+		return ctrl.Result{}, withoutSystem(err)
+	case !ours && !visible && s.decision.next == nextWait:
+		return ctrlkit.PollFor("the resource "+s.id+", which was created recently, to be visible", s.options.Busy)
+	case !ours:
+		return ctrlkit.NoRequeue()
+	}
 	if s.seen.State != Deleting {
 		err := s.call(ctx, "delete", func(ctx context.Context) error { return s.client.Delete(ctx, s.req.Object, s.id) })
 		if err == nil {
+			s.memory.change(s.req.Object.GetUID(), func(a *attempt) { a.deleted = true })
 			err = s.observe(ctx)
 		}
 		if err != nil {
@@ -465,14 +537,24 @@ func (s *session[T]) delete(ctx context.Context) (ctrl.Result, error) {
 		}
 	}
 	switch {
-	case !s.seen.exists() && !visible && s.recent(): // the system may not have found what to delete
+	case !s.seen.exists() && !visible && (s.recent() || s.lagging()): // the system may not have found what to delete
 		return ctrlkit.PollFor("the resource "+s.id+", which was created recently, to be visible", s.options.Busy)
 	case !s.seen.exists():
-		return ctrlkit.NoRequeue()
+		return s.ended(ctx)
 	}
 	s.seen.State = Deleting
 	s.mark()
 	return ctrlkit.PollFor("the resource "+s.id+" to be deleted", s.options.Busy)
+}
+
+// ended ends the claim of an object whose resource is gone, when no call of Delete can be in progress any
+// more: it would delete what another object makes under the same name.
+func (s *session[T]) ended(ctx context.Context) (ctrl.Result, error) {
+	o := ownership[T]{s}
+	if c := s.facts.claim; c != nil && c.uid == s.req.Object.GetUID() && !s.memory.get(c.uid).deleted && time.Since(c.ending) < s.calls.Deadline {
+		return ctrlkit.PollFor("the deletion of the resource "+s.id+", which another process has begun, to be over", s.options.Busy)
+	}
+	return ctrlkit.RequeueIfError(o.endClaim(ctx))
 }
 
 // awaitCreation waits until a call of Create that was begun, and has perhaps not ended with its

@@ -105,7 +105,8 @@ func newSiloDesk(t *testing.T, identity external.Identity[*Silo]) *siloDesk {
 	d.must(client.IgnoreAlreadyExists(d.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}})))
 	d.connector = d.store
 	d.options = external.Options[*Silo]{
-		Identity:  identity,
+		Identity:    identity,
+		StoresOwner: true, Adopt: external.AdoptAny[*Silo],
 		Lifecycle: lifecycle.Options{Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored}},
 	}
 	d.restart()

@@ -61,7 +61,6 @@ func TestRequestsOfALife(t *testing.T) {
 			onDesk(t, name+" "+admission, siloIdentities[name], func(t *testing.T, d *siloDesk) {
 				d.client, d.skipUnchanged = counting{d.client, d.store}, true
 				d.restart()
-				first(d)
 				if admission == "with one" {
 					d.change(func(obj *Silo) { obj.Finalizers = []string{siloFinalizer} })
 				}
@@ -120,7 +119,6 @@ func TestObservedOnce(t *testing.T) {
 		onDesk(t, name, byName(), func(t *testing.T, d *siloDesk) {
 			d.skipUnchanged = !tt.always
 			d.restart()
-			first(d)
 			d.passes()
 			d.expect("Ready", "True")
 			d.takes("creation", "observe create observe")
@@ -142,23 +140,6 @@ func TestObservedOnce(t *testing.T) {
 			d.has(1) // it is created again
 		})
 	}
-}
-
-// first has the operator know that the system stores owners: the first object with a name costs one
-// more write, which records that.
-func first(d *siloDesk) {
-	d.t.Helper()
-	obj := d.another("first")
-	for range 4 {
-		_, err := d.reconcileOne(client.ObjectKeyFromObject(obj))
-		d.must(err)
-	}
-	d.must(d.client.Delete(d.t.Context(), obj))
-	_, err := d.reconcileOne(client.ObjectKeyFromObject(obj))
-	d.must(err)
-	d.has(0)
-	d.store.n = 0
-	d.store.take()
 }
 
 func (d *siloDesk) takes(when, want string) {

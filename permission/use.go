@@ -15,6 +15,7 @@ import (
 type Use struct {
 	Object      client.Object // of the kind: typed, or with its kind
 	Subresource string        // such as "status"
+	Namespace   string        // of the objects; empty for all namespaces, and for cluster-scoped kinds
 	Verbs       []string      // such as "create"; not empty
 	By          string        // who does it; in an engine, a use without it is of the step that declares it
 }
@@ -40,6 +41,9 @@ func Needs(c client.Client, uses ...Use) ([]Need, error) {
 		}
 		for _, verb := range u.Verbs {
 			n := Need{Group: mapping.Resource.Group, Resource: resource, Verb: verb}
+			if u.Namespace != "" {
+				n.Targets = []Target{{Namespace: u.Namespace}}
+			}
 			if u.By != "" {
 				n.By = []string{u.By}
 			}
