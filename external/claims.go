@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 )
 
 // Labels and annotations of claims.
@@ -248,7 +249,7 @@ func (r registrar) load(ctx context.Context, of client.Object) error {
 	for next := ""; ; {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(leaseKind.GroupVersion().WithKind("LeaseList"))
-		err := r.reader.List(ctx, list, client.InNamespace(r.namespace), client.MatchingLabels{claimsLabel: claimsOf(r.kind)}, client.Limit(pageOfClaims), client.Continue(next))
+		err := r.reader.List(track.WithOwn(ctx), list, client.InNamespace(r.namespace), client.MatchingLabels{claimsLabel: claimsOf(r.kind)}, client.Limit(pageOfClaims), client.Continue(next))
 		if err != nil {
 			return r.failed("reading the claims", err)
 		}
@@ -271,7 +272,7 @@ func (r registrar) load(ctx context.Context, of client.Object) error {
 func (r registrar) get(ctx context.Context, p place) (*claim, error) {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(leaseKind)
-	err := r.reader.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: p.claimName()}, obj)
+	err := r.reader.Get(track.WithOwn(ctx), client.ObjectKey{Namespace: r.namespace, Name: p.claimName()}, obj)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -148,8 +148,11 @@ func decide(k *knowledge) decision {
 	return k.absent()
 }
 
-// mine reports whether what can be trusted says that the resource is that of the object.
-func (k *knowledge) mine() bool { return k.claim == claimMine || k.owner == ownerMine }
+// mine reports whether what can be trusted says that the resource is that of the object. A system that keeps
+// its first owner shows that one for ever: the claim of who has it now weighs more.
+func (k *knowledge) mine() bool {
+	return k.claim == claimMine || k.claim == claimNone && k.owner == ownerMine
+}
 
 // foreign reports whether the system shows an owner that is neither the object nor the holder of the
 // claim: no claim, word or consent weighs more.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/internal/references"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 )
@@ -226,7 +227,7 @@ func (s ownership[T]) holderOf(ctx context.Context, h holder) (client.Object, er
 	}
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(mapping.GroupVersionKind)
-	err = s.req.APIReader.Get(ctx, h.key(), obj)
+	err = s.req.APIReader.Get(track.WithOwn(ctx), h.key(), obj) // it is asked again
 	if apierrors.IsNotFound(err) || err == nil && obj.GetUID() != h.uid {
 		return nil, nil
 	}
@@ -264,7 +265,7 @@ func (s ownership[T]) mayAdopt(ctx context.Context) (bool, error) {
 		if s.req.APIReader != nil {
 			reader = s.req.APIReader
 		}
-		if err := reader.Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+		if err := reader.Get(track.WithOwn(ctx), client.ObjectKey{Name: name}, namespace); err != nil { // it is asked again
 			return false, fmt.Errorf("reading which ids namespace %s lets its objects adopt: %w", name, err)
 		}
 		opened = opens(namespace.Annotations[AdoptAnnotation], s.id)

@@ -104,11 +104,17 @@ func (u UnwatchedRead) Kind() schema.GroupKind {
 	return schema.GroupKind{Group: u.Object.Group, Kind: u.Object.Kind}
 }
 
+type ownKey struct{}
+
+// WithOwn returns a context whose reads are of records that the operator alone writes: no change of them
+// has to wake anything.
+func WithOwn(ctx context.Context) context.Context { return context.WithValue(ctx, ownKey{}, true) }
+
 // noteUnwatched notes that an object or a list was read, if nothing watches its kind. A read that has
 // failed says nothing, and ends in a retry.
 func (r *Client) noteUnwatched(ctx context.Context, obj runtime.Object, key client.ObjectKey, err error) {
 	w := r.record.Watched
-	if w == nil || err != nil && !apierrors.IsNotFound(err) {
+	if w == nil || ctx.Value(ownKey{}) != nil || err != nil && !apierrors.IsNotFound(err) {
 		return
 	}
 	if kind := w.unwatched(obj, r.Client); kind.Kind != "" {
