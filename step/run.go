@@ -52,6 +52,7 @@ type work[T client.Object] struct {
 	client   track.Client
 	live     track.Reader
 	disputes hotloop.Disputes
+	reads    reads
 
 	req        Request[T]
 	saver      saver[T]
@@ -86,6 +87,9 @@ func (r *run[T]) prepareRecord(ctx context.Context) {
 	w.record.Watch(r.memory.hot, r.memory.hot.Reads())
 	if e.options.SkipUnchanged {
 		w.record.NoteInputs()
+	}
+	if len(e.readers) > 0 {
+		w.record.Reading = r.noteRead
 	}
 	w.client = *track.NewClient(client.WithFieldOwner(e.options.Client, e.options.Name), &w.record)
 	if e.options.APIReader != nil {
@@ -192,6 +196,7 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 		result.RequeueAfter = over
 	}
 	r.noteUnwatched(ctx, how, out)
+	r.settleReads()
 	result.Priority = out.priority
 	after := result.RequeueAfter
 	if out.err != nil {
