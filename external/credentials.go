@@ -62,6 +62,6 @@ func (s CredentialScopes) Get(ctx context.Context, reader client.Reader, namespa
 	for i, key := range keys {
 		texts[i] = key.String()
 	}
-	return nil, failure.Mark(fmt.Errorf("there are no credentials: none of the Secrets %q exists", texts), failure.WithReason(ReasonCredentialsMissing),
-		failure.WithRemedy("create one of them"))
+	return nil, failure.Mark(fmt.Errorf("there are no credentials: none of the Secrets %q exists", texts), failure.WithClass(failure.ClassNotFound),
+		failure.WithReason(ReasonCredentialsMissing), failure.WithRemedy("create one of them"))
 }

@@ -337,7 +337,7 @@ func (e *external[T]) Delete(ctx context.Context, req *step.Request[T]) (ctrl.Re
 		return ctrlkit.NoRequeue() // no resource was ever made
 	}
 	if err := afterOthers(req); err != nil {
-		return ctrl.Result{}, withoutSystem(err)
+		return ctrl.Result{}, err
 	}
 	s, err := e.open(ctx, req)
 	if err == nil {
@@ -404,7 +404,7 @@ func (e *external[T]) open(ctx context.Context, req *step.Request[T]) (*session[
 		return err
 	})
 	if err != nil {
-		err = withItsRemedy(fmt.Errorf("connecting: %w", err))
+		err = e.notConnected(ctx, req, err)
 		markFailed(req.Conditions, "connect", err)
 		return nil, err
 	}

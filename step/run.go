@@ -111,7 +111,7 @@ func (r *run[T]) prepareRequest(ctx context.Context) {
 		req.onlySaved = func() bool { return r.saved.Unchanged(ctx, e.options.Client) }
 	}
 	req.limit = cmp.Or(e.options.StepTimeout, defaultStepTimeout)
-	req.complete(e.plan, e.options.Name, &e.finalizers)
+	req.complete(e.plan, e.options.Name, e.resource.kind.Group, &e.finalizers)
 	if set, err := condition.NewSet(req.Object, condition.Options{Declared: e.plan.declared, Retired: e.options.Retired, Partial: e.options.Partial, Now: r.now}); err == nil {
 		if !e.options.Partial { // else it may write no status
 			ensureStatus(req.Object)
