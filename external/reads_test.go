@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
@@ -189,33 +191,45 @@ type observerFunc func(journal.Entry)
 
 func (f observerFunc) Observe(_ context.Context, e journal.Entry) { f(e) }
 
-// Where nothing can be created any more, no one is told to create the credentials.
+// Where nothing can be created any more, the condition does not say to create the credentials.
 func TestCredentialsOfATerminatingNamespace(t *testing.T) {
 	for name, terminating := range map[string]bool{"terminating": true, "not terminating": false} {
 		t.Run(name, func(t *testing.T) {
 			inDesk(t, byName(), func(t *testing.T, d *siloDesk) {
-				d.must(d.client.Create(t.Context(), credentials("default", "team", "1")))
 				var used []string
 				d.connector = credentialed{d.store, external.CredentialScopes{Namespace: "team"}, &used}
 				d.options.Lifecycle = lifecycle.Options{}
 				d.restart()
-				d.settle()
-				id := external.IDOf(d.get())
-				d.delete()
-				d.must(d.client.Delete(t.Context(), credentials("default", "team", "")))
-				if terminating {
-					d.must(d.client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}))
+				namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+				obj := &Silo{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "logs"}, Spec: SiloSpec{Size: "small", Region: "north"}}
+				for _, o := range []client.Object{namespace, credentials("shop", "team", "1"), obj} {
+					d.must(d.client.Create(t.Context(), o))
 				}
-				d.fails()
-				got := d.conditions()["Ready"]
+				key := client.ObjectKeyFromObject(obj)
+				for range 3 {
+					_, err := d.reconcileOne(key)
+					d.must(err)
+				}
+				d.must(d.client.Delete(t.Context(), obj))
+				d.must(d.client.Delete(t.Context(), credentials("shop", "team", "")))
+				if terminating {
+					d.must(d.client.Delete(t.Context(), namespace))
+				}
+				if _, err := d.reconcileOne(key); err == nil {
+					t.Error("no error")
+				}
+				d.must(d.client.Get(t.Context(), key, obj))
+				got := meta.FindStatusCondition(obj.Status.Conditions, "Ready").Message
 				const create, retain = "create one of them", "set the annotation policy.ctrlkit.dev/reclaim to retain"
-				stays := fmt.Sprintf("namespace default is being deleted, so that nothing can be created in it any more: without its credentials, the resource %s can only be left, and then stays", id)
+				stays := fmt.Sprintf("namespace shop is being deleted, so that nothing can be created in it any more: without its credentials, the resource %s can only be left, and then stays", external.IDOf(obj))
 				if strings.Contains(got, create) == terminating || strings.Contains(got, stays) != terminating || !strings.Contains(got, retain) {
 					t.Errorf("Ready is %q", got)
 				}
-				d.annotate(policy.ReclaimAnnotation, "retain")
-				d.passes()
-				if d.has(1); d.get() != nil {
+				metav1.SetMetaDataAnnotation(&obj.ObjectMeta, policy.ReclaimAnnotation, "retain")
+				d.must(d.client.Update(t.Context(), obj))
+				_, err := d.reconcileOne(key)
+				d.must(err)
+				if d.has(1); d.client.Get(t.Context(), key, obj) == nil {
 					t.Error("the remedy does not end it")
 				}
 			})
@@ -252,12 +266,18 @@ func TestRenamedEngine(t *testing.T) {
 	})
 }
 
-// Kubernetes' own finalizers end by themselves: no one is told to remove them.
+// Kubernetes' own finalizers end by themselves: there is no remedy to remove them.
 func TestFinalizersOfTheGarbageCollector(t *testing.T) {
 	inDesk(t, byName(), func(t *testing.T, d *siloDesk) {
 		d.settle()
-		d.change(func(obj *Silo) { obj.Finalizers = append(obj.Finalizers, metav1.FinalizerDeleteDependents) })
-		d.delete()
+		obj := d.get()
+		child := credentials("default", "child", "")
+		child.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: testkind.Version.String(), Kind: "Silo", Name: obj.Name, UID: obj.UID, BlockOwnerDeletion: new(true),
+		}}
+		child.Finalizers = []string{"example.com/kept"}
+		d.must(d.client.Create(t.Context(), child))
+		d.must(d.client.Delete(t.Context(), obj, client.PropagationPolicy(metav1.DeletePropagationForeground)))
 		d.passes()
 		if got := d.conditions()["Ready"]; !strings.HasSuffix(got, "to remove their finalizers: "+metav1.FinalizerDeleteDependents) {
 			t.Errorf("Ready is %q", got)

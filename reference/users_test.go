@@ -63,9 +63,12 @@ func TestUnmanagedUse(t *testing.T) {
 				v.reconcile(of, in) // which knows that the Yard is being deleted
 				v.expect(in, "InUse", "True Used")
 				v.must(v.client.Delete(t.Context(), of))
-				v.reconcile(in)
-				if v.exists(in) || v.exists(of) || v.stands["b"] != "a" {
-					t.Errorf("there is still %v, and the Barn should stand", v.stands)
+				if v.exists(of) || v.stands["b"] != "a" {
+					t.Errorf("the Barn stands in %q, and should stand in a without its object", v.stands["b"])
+				}
+				delete(v.stands, "b")
+				if v.reconcile(in); v.exists(in) {
+					t.Error("the Yard is still there")
 				}
 			})
 		}
@@ -124,6 +127,7 @@ func TestPauseEnds(t *testing.T) {
 	if v.exists(in) {
 		t.Error("it is still there")
 	}
+	v.reconcile(of)
 	v.expect(of, "YardReady", "False YardNotFound")
 }
 
