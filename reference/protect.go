@@ -197,13 +197,13 @@ func (r *Reference[T, R]) users(ctx context.Context, req *step.Request[R], list 
 
 // pausedOn returns what a paused object names: no reconcile records that it uses it. Each key is there
 // with a namespace and without, because it is not known whether the kind has namespaces.
-func (r *Reference[T, R]) pausedOn(obj client.Object) []client.ObjectKey {
+func (o *Options[T, R]) pausedOn(obj client.Object) []client.ObjectKey {
 	from, ok := obj.(T) // a list of the API server has only metadata
 	if !ok || !step.IsPaused(obj) {
 		return nil
 	}
 	var keys []client.ObjectKey
-	for _, target := range r.targets(from) {
+	for _, target := range o.targets(from) {
 		if key := (client.ObjectKey{Namespace: target.Namespace, Name: target.Name}); key.Name != "" {
 			keys = append(keys, references.InNamespaceOf(obj, key, true), references.InNamespaceOf(obj, key, false))
 		}

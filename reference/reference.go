@@ -294,15 +294,15 @@ type problem struct {
 	wait            error
 }
 
-func (r *Reference[T, R]) problem(req *step.Request[T], suffix, message, waitsFor string) problem {
+func (o *Options[T, R]) problem(req *step.Request[T], suffix, message, waitsFor string) problem {
 	_, err := ctrlkit.WaitFor(waitsFor)
 	return problem{kindOf(req.Client, newObject[R]()) + suffix, message, err}
 }
 
 // deleted is the problem of an object that is being deleted and must not be used any more.
-func (r *Reference[T, R]) deleted(req *step.Request[T], obj R) problem {
+func (o *Options[T, R]) deleted(req *step.Request[T], obj R) problem {
 	what := nameOf(req.Client, obj) + ", which is being deleted, to be created again"
-	return r.problem(req, "NotReady", "waiting for "+what, what)
+	return o.problem(req, "NotReady", "waiting for "+what, what)
 }
 
 // mark marks the condition.

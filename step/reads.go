@@ -47,36 +47,36 @@ func (e *Engine[T]) forgetReads(key client.ObjectKey) {
 
 // reads are what the steps of a reconcile read by name of the kinds with Watch.Read.
 type reads struct {
+	readers map[schema.GroupKind]*references.Readers
+	by      client.ObjectKey // the reconciled object
+
 	mu  sync.Mutex // steps may run at the same time
 	all map[schema.GroupKind][]client.ObjectKey
 }
 
-// noteRead notes that an object is about to be read, so that no later change of it is missed.
-func (r *run[T]) noteRead(kind schema.GroupKind, key client.ObjectKey) {
-	readers := r.engine.readers[kind]
+// note notes that an object is about to be read, so that no later change of it is missed.
+func (r *reads) note(kind schema.GroupKind, key client.ObjectKey) {
+	readers := r.readers[kind]
 	if readers == nil {
 		return
 	}
-	readers.Read(r.key(), key)
-	r.reads.mu.Lock()
-	defer r.reads.mu.Unlock()
-	if r.reads.all == nil {
-		r.reads.all = make(map[schema.GroupKind][]client.ObjectKey)
+	readers.Read(r.by, key)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil {
+		r.all = make(map[schema.GroupKind][]client.ObjectKey)
 	}
-	if !slices.Contains(r.reads.all[kind], key) {
-		r.reads.all[kind] = append(r.reads.all[kind], key)
+	if !slices.Contains(r.all[kind], key) {
+		r.all[kind] = append(r.all[kind], key)
 	}
 }
 
-// settleReads forgets what earlier reconciles have read of the kinds of which this one has read
-// something. One that was ended early may not have come to it.
-func (r *run[T]) settleReads() {
-	if r.work == nil {
-		return
-	}
-	r.reads.mu.Lock()
-	defer r.reads.mu.Unlock()
-	for kind, keys := range r.reads.all {
-		r.engine.readers[kind].Settle(r.key(), keys)
+// settle forgets what earlier reconciles have read of the kinds of which this one has read something.
+// One that was ended early may not have come to it.
+func (r *reads) settle() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for kind, keys := range r.all {
+		r.readers[kind].Settle(r.by, keys)
 	}
 }

@@ -89,7 +89,7 @@ func (r *run[T]) prepareRecord(ctx context.Context) {
 		w.record.NoteInputs()
 	}
 	if len(e.readers) > 0 {
-		w.record.Reading = r.noteRead
+		w.reads.readers, w.reads.by, w.record.Reading = e.readers, r.key(), w.reads.note
 	}
 	w.client = *track.NewClient(client.WithFieldOwner(e.options.Client, e.options.Name), &w.record)
 	if e.options.APIReader != nil {
@@ -196,7 +196,9 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 		result.RequeueAfter = over
 	}
 	r.noteUnwatched(ctx, how, out)
-	r.settleReads()
+	if r.work != nil {
+		r.reads.settle()
+	}
 	result.Priority = out.priority
 	after := result.RequeueAfter
 	if out.err != nil {
