@@ -79,9 +79,11 @@ func readsInCluster(t *testing.T, c *cluster, watch step.Watch, skips bool) {
 		return
 	}
 	thing := c.thing()
-	before := len(c.triggered("things"))
 	patch(secret("b"), fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":"Thing","name":%q,"uid":%q,"controller":true}]}}`,
 		thingVersion.String(), thing.Name, thing.UID))
+	pass(time.Second)
+	before := len(c.triggered("things"))
+	patch(secret("b"), `{"data":{"k":"NA=="}}`)
 	pass(time.Second)
 	causes := slices.DeleteFunc(c.triggered("things")[before:], func(cause string) bool { return !strings.Contains(cause, "Secret") })
 	same(t, "causes of one change of what is owned and read", 1, len(causes))

@@ -1,9 +1,9 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package references knows which objects name which others, from the events of a controller. It is
-// a package of its own because engines and shared controllers use it, packages step and handlers,
-// and a watch finds its filter by the type.
+// Package references knows which objects name which others, from the events of a controller, and for
+// which objects others were read. It is a package of its own because engines and shared controllers
+// use it, packages step and handlers, and a watch finds its filter by the type.
 package references
 
 import (
