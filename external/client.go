@@ -20,7 +20,8 @@ type Connector[T client.Object] interface {
 	// Connect returns a client for the system of an object, with the credentials for it. Called
 	// once in each reconcile that calls the system.
 	//
-	//   - It reads what it needs through req.Client: then a change of it reconciles the object.
+	//   - It reads what it needs by name through req.Client, and the kind is in Options.Reads: then a
+	//     change of it reconciles the object, also of what was not there yet.
 	//   - Connections are shared by a [Pool].
 	//   - An error that a person can clear, such as for a Secret that is missing, has a remedy:
 	//     see failure.WithRemedy. The condition shows it. Where an error or a wait prevents a

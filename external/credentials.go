@@ -28,7 +28,7 @@ type CredentialScopes struct {
 }
 
 // Keys returns the Secrets that may have the credentials for an object in a namespace, the one that
-// decides first. A connector watches them by it: see step.Watch.NamedBy.
+// decides first.
 func (s CredentialScopes) Keys(namespace string) []client.ObjectKey {
 	if s.Named != "" {
 		return []client.ObjectKey{{Namespace: namespace, Name: s.Named}}
@@ -44,7 +44,8 @@ func (s CredentialScopes) Keys(namespace string) []client.ObjectKey {
 }
 
 // Get returns the Secret with the credentials for an object in a namespace. Reader is
-// Request.Client. The error names the Secrets that were looked for.
+// Request.Client: with the Secrets in Options.Reads, a nearer one that comes later reconciles the
+// object. The error names the Secrets that were looked for.
 func (s CredentialScopes) Get(ctx context.Context, reader client.Reader, namespace string) (*corev1.Secret, error) {
 	keys := s.Keys(namespace)
 	for _, key := range keys {
@@ -61,6 +62,6 @@ func (s CredentialScopes) Get(ctx context.Context, reader client.Reader, namespa
 	for i, key := range keys {
 		texts[i] = key.String()
 	}
-	return nil, failure.Mark(fmt.Errorf("there are no credentials: none of the Secrets %q exists", texts), failure.WithReason(ReasonCredentialsMissing),
-		failure.WithRemedy("create one of them"))
+	return nil, failure.Mark(fmt.Errorf("there are no credentials: none of the Secrets %q exists", texts), failure.WithClass(failure.ClassNotFound),
+		failure.WithReason(ReasonCredentialsMissing), failure.WithRemedy("create one of them"))
 }

@@ -75,6 +75,7 @@ func Example() {
 	bucket := external.New("Bucket", buckets{&external.Pool[Store]{Close: Store.Close}}, external.Options[*Bucket]{
 		Identity: external.ByName(func(obj *Bucket) (string, error) { return rules.NameOf(obj) }),
 		Poll:     5 * time.Minute,
+		Reads:    []client.Object{&corev1.Secret{}}, // a change of the credentials reconciles the object
 		Calls:    external.Calls[*Bucket]{PerSecond: 10, Burst: 20},
 	})
 	fmt.Println(bucket.Name())

@@ -20,6 +20,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/policy"
@@ -95,6 +96,15 @@ type Options[T client.Object] struct {
 	// Reference.Get.
 	References []reference.Of[T]
 
+	// Reads are the kinds of which Connect reads objects by name, through the client of its request, as
+	// empty objects: &corev1.Secret{} for credentials. They are watched, and a change of an object that
+	// was read, or that was looked for and comes later, reconciles those for which it was. Secrets are
+	// among them with ConnectionSecret or Publish, for which they are watched anyway.
+	//
+	// The engine reports in the log a kind that Connect reads and that nothing watches. A connector may
+	// have a method Watches instead, for what it finds otherwise than by name.
+	Reads []client.Object
+
 	// ConnectionSecret returns the name of a Secret in the namespace of the object, to which
 	// Observation.Connection is published. It belongs to the object. If it is nil, or returns an
 	// empty name, nothing is published. The scheme needs the core types.
@@ -146,14 +156,20 @@ var (
 // ChecksVerbs implements [lifecycle.VerbChecker].
 func (e *external[T]) ChecksVerbs() {}
 
-// Watches declares the watches of the connector, and that of the Secrets which are published.
+// Watches declares the watches of the connector and of what it reads, and that of the Secrets which are
+// published.
 func (e *external[T]) Watches() []step.Watch {
 	var all []step.Watch
 	if w, ok := e.connector.(interface{ Watches() []step.Watch }); ok {
 		all = w.Watches()
 	}
-	if e.options.ConnectionSecret != nil {
-		all = append(all, step.Watch{Object: &corev1.Secret{}, Owned: true})
+	isSecret := func(obj client.Object) bool { _, ok := obj.(*corev1.Secret); return ok }
+	reads, owned := e.options.Reads, e.options.ConnectionSecret != nil
+	if (owned || e.options.Publish != nil) && !slices.ContainsFunc(reads, isSecret) {
+		reads = append(slices.Clip(reads), &corev1.Secret{})
+	}
+	for _, obj := range reads {
+		all = append(all, step.Watch{Object: obj, Read: true, Owned: owned && isSecret(obj)})
 	}
 	for _, r := range e.options.References {
 		all = append(all, r.Watches()...)
@@ -274,7 +290,7 @@ func (e *external[T]) CreateOrUpdate(ctx context.Context, req *step.Request[T]) 
 
 // UpdateStatus implements [lifecycle.StatusUpdater].
 func (e *external[T]) UpdateStatus(ctx context.Context, req *step.Request[T]) error {
-	if err := e.resolve(ctx, req); err != nil {
+	if err := e.observeReferences(ctx, req); err != nil {
 		return err
 	}
 	s, err := e.open(ctx, req)
@@ -293,7 +309,9 @@ func (e *external[T]) UpdateStatus(ctx context.Context, req *step.Request[T]) er
 		s.markAbsent(why)
 		return nil
 	}
-	s.mark()
+	if s.mark(); s.seen.State == UpToDate {
+		e.settle(req)
+	}
 	return shareObserved(ctx, s)
 }
 
@@ -319,7 +337,7 @@ func (e *external[T]) Delete(ctx context.Context, req *step.Request[T]) (ctrl.Re
 		return ctrlkit.NoRequeue() // no resource was ever made
 	}
 	if err := afterOthers(req); err != nil {
-		return ctrl.Result{}, withoutSystem(err)
+		return ctrl.Result{}, err
 	}
 	s, err := e.open(ctx, req)
 	if err == nil {
@@ -382,11 +400,11 @@ func (e *external[T]) open(ctx context.Context, req *step.Request[T]) (*session[
 		return nil, err
 	}
 	err := e.calls.connect(ctx, req.Object, func(ctx context.Context) (err error) {
-		s.client, err = e.connector.Connect(ctx, req)
+		s.client, err = e.connector.Connect(track.WithPrompt(ctx), req)
 		return err
 	})
 	if err != nil {
-		err = withItsRemedy(fmt.Errorf("connecting: %w", err))
+		err = e.notConnected(ctx, req, err)
 		markFailed(req.Conditions, "connect", err)
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -31,6 +32,22 @@ func afterOthers[T client.Object](req *step.Request[T]) error {
 		slices.Sort(waiting)
 		annotate(req.Object, lastAnnotation, strings.Join(waiting, ","))
 	}
-	_, err := ctrlkit.WaitFor("other controllers to remove their finalizers: " + strings.Join(first, ", "))
+	_, err := ctrlkit.WaitFor("other controllers to remove their finalizers: " + strings.Join(first, ", ") + remedyOfOthers(req, first))
 	return err
+}
+
+// remedyOfOthers returns what a person can do about finalizers of others. To keep the resource does not
+// remove them. Those of the garbage collector end by themselves.
+func remedyOfOthers[T client.Object](req *step.Request[T], finalizers []string) string {
+	others := slices.DeleteFunc(slices.Clone(finalizers), func(name string) bool {
+		return name == metav1.FinalizerDeleteDependents || name == metav1.FinalizerOrphanDependents
+	})
+	if len(others) == 0 {
+		return ""
+	}
+	remedy := "; if the controller of one is gone for good, take that finalizer off the object: what it stands for is then not cleaned up"
+	if retired := req.RetiredRemedy(others); retired != "" {
+		remedy = "; " + retired + remedy
+	}
+	return remedy
 }

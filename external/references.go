@@ -18,9 +18,19 @@ func (e *external[T]) await(ctx context.Context, req *step.Request[T]) error {
 	return e.eachReference(req, func(r reference.Of[T]) error { return r.Await(ctx, req) })
 }
 
-// resolve finds what the references refer to, for an object that may not be changed.
-func (e *external[T]) resolve(ctx context.Context, req *step.Request[T]) error {
-	return e.eachReference(req, func(r reference.Of[T]) error { return r.Resolve(ctx, req) })
+// observeReferences does the same for an object whose policy does not let its resource be changed: what
+// it refers to is needed to observe that, and stays as well.
+func (e *external[T]) observeReferences(ctx context.Context, req *step.Request[T]) error {
+	if len(e.options.References) == 0 {
+		return nil
+	}
+	if err := e.eachReference(req, func(r reference.Of[T]) error { return r.Resolve(ctx, req) }); err != nil {
+		return err
+	}
+	if err := req.Save(ctx); err != nil { // a use is written before its guard
+		return err
+	}
+	return e.eachReference(req, func(r reference.Of[T]) error { return r.Hold(ctx, req) })
 }
 
 // settle ends the use of what the object has referred to before.

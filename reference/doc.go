@@ -20,5 +20,5 @@
 // anything is made for that. An object that still waits uses nothing, so that it blocks nothing.
 //
 // Package external does all of this. A step of one's own calls Await in its Claim and Confirm
-// before it makes something.
+// before it makes something; for an object that it only observes, it calls Resolve, Request.Save and Hold.
 package reference

@@ -156,9 +156,15 @@ func (o *Options[T, R]) place(req *step.Request[T], target *Target) error {
 	return nil
 }
 
-// mayRefer reports whether an object may refer to another one.
-func (o *Options[T, R]) mayRefer(from T, to R) bool {
-	return o.Allowed == nil || to.GetNamespace() == "" || to.GetNamespace() == from.GetNamespace() || o.Allowed(to, from.GetNamespace())
+// mayRefer reports whether the objects in a namespace may refer to another one.
+func (o *Options[T, R]) mayRefer(namespace string, to R) bool {
+	switch {
+	case to.GetNamespace() == "" || to.GetNamespace() == namespace:
+		return true
+	case o.Allowed != nil:
+		return o.Allowed(to, namespace)
+	}
+	return o.AllNamespaces
 }
 
 // lookUp returns the object of a name, or what labels select.
@@ -176,7 +182,7 @@ func (r *Reference[T, R]) lookUp(ctx context.Context, req *step.Request[T], targ
 	kind := kindOf(req.Client, newObject[R]())
 	asks := r.Allowed != nil && target.Namespace != "" && target.Namespace != req.Object.GetNamespace()
 	switch {
-	case asks && (len(waits) > 0 && waits[0].Every == 0 || err == nil && !r.mayRefer(req.Object, obj)):
+	case asks && (len(waits) > 0 && waits[0].Every == 0 || err == nil && !r.mayRefer(req.Object.GetNamespace(), obj)):
 		_, err := ctrlkit.WaitFor(kind + " " + what)
 		text := fmt.Sprintf("%s %s does not exist, or does not allow references from namespace %s", kind, what, req.Object.GetNamespace())
 		return nil, problem{kind + "NotFound", text, err}, nil
@@ -210,7 +216,7 @@ func (r *Reference[T, R]) selected(ctx context.Context, req *step.Request[T], ta
 	}
 	candidates := make([]R, 0, len(all))
 	for _, item := range all {
-		if obj, ok := item.(R); ok && obj.GetUID() != req.Object.GetUID() && r.mayRefer(req.Object, obj) {
+		if obj, ok := item.(R); ok && obj.GetUID() != req.Object.GetUID() && r.mayRefer(req.Object.GetNamespace(), obj) {
 			candidates = append(candidates, obj)
 		}
 	}

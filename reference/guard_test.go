@@ -137,3 +137,32 @@ func TestGuardRespectsPersons(t *testing.T) {
 		}
 	}), sim.WithPairs(0), sim.WithSample(1))
 }
+
+// What a Barn is only observed with is kept, too, and only as long as it is.
+func TestGuardOfWhatIsObserved(t *testing.T) {
+	rings.Test(t, "simulates")
+	for name, annotation := range map[string][2]string{"observe": unmanaged["observe"], "skip": unmanaged["skip"]} {
+		t.Run(name, func(t *testing.T) {
+			sim.Run(t, keyedWorkload(t, true, func(w *sim.World) {
+				key, of := keyFor("used"), barn("b", BarnSpec{Yard: "used"})
+				metav1.SetMetaDataAnnotation(&of.ObjectMeta, annotation[0], annotation[1])
+				w.Create(key, of)
+				w.Settle()
+				w.Delete(key)
+				w.Settle()
+				c, err := client.New(w.Config(), client.Options{Scheme: scheme})
+				if err == nil {
+					err = c.Get(context.Background(), client.ObjectKeyFromObject(key), key)
+				}
+				if err != nil || !slices.Contains(key.Finalizers, guardFinalizer) {
+					panic("the key is not kept")
+				}
+				w.Delete(of)
+				w.Settle()
+				if err := c.Get(context.Background(), client.ObjectKeyFromObject(key), key); err == nil {
+					panic("the key is still there")
+				}
+			}), sim.WithPairs(0), sim.WithSample(1))
+		})
+	}
+}

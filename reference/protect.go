@@ -50,7 +50,11 @@ type User[R client.Object] interface {
 //   - It waits also if the policy of the object is to leave what that stands for, or only to observe
 //     it: those that use the object may need it to find that.
 //   - A use ends when the object that uses this one is gone, or refers to another one.
+//   - An object whose policy only observes, or skips, uses what it refers to like any other. A paused
+//     one uses what it names, although no reconcile has recorded that.
 //   - An object that waits for this one to be ready does not use it.
+//   - An object of another namespace that may not refer to this one does not use it, whatever its
+//     annotations say: see [Options.Allowed]. In a namespace, who may write objects may block a deletion.
 //   - The users are listed from the cache, and once more from the API server before the object is
 //     given up.
 func Protect[R client.Object](by ...User[R]) step.Cleaner[R] { return &protection[R]{by} }
@@ -181,11 +185,30 @@ func (r *Reference[T, R]) users(ctx context.Context, req *step.Request[R], list 
 	used := useOf(req.Object)
 	var using []string
 	for _, obj := range all {
-		if obj.GetUID() != req.Object.GetUID() && slices.Contains(r.recordOf(obj).all(), used) {
+		if obj.GetUID() == req.Object.GetUID() || !r.mayRefer(obj.GetNamespace(), req.Object) {
+			continue // who may not refer to it can't keep it, whatever its annotations say
+		}
+		if slices.Contains(r.recordOf(obj).all(), used) || slices.Contains(r.pausedOn(obj), used.key) {
 			using = append(using, kind+" "+keyText(obj))
 		}
 	}
 	return using, nil
+}
+
+// pausedOn returns what a paused object names: no reconcile records that it uses it. Each key is there
+// with a namespace and without, because it is not known whether the kind has namespaces.
+func (o *Options[T, R]) pausedOn(obj client.Object) []client.ObjectKey {
+	from, ok := obj.(T) // a list of the API server has only metadata
+	if !ok || !step.IsPaused(obj) {
+		return nil
+	}
+	var keys []client.ObjectKey
+	for _, target := range o.targets(from) {
+		if key := (client.ObjectKey{Namespace: target.Namespace, Name: target.Name}); key.Name != "" {
+			keys = append(keys, references.InNamespaceOf(obj, key, true), references.InNamespaceOf(obj, key, false))
+		}
+	}
+	return keys
 }
 
 // watch implements [User]: it reports the end of each use.
@@ -199,14 +222,18 @@ func (r *Reference[T, R]) watch() step.Watch {
 				keys = append(keys, u.key)
 			}
 			r.memory.forgetEnded(obj.GetUID())
-			return keys
+			return append(keys, r.pausedOn(obj)...)
 		},
 		Changed: func(before, now client.Object) bool {
 			if now == nil {
 				r.memory.end(before.GetUID())
 				return true
 			}
-			return r.memory.hasDropped(now.GetUID()) || before != nil && len(without(r.recorded(before).all(), r.recordOf(now).all())) > 0
+			if before == nil {
+				return r.memory.hasDropped(now.GetUID())
+			}
+			return r.memory.hasDropped(now.GetUID()) || len(without(r.recorded(before).all(), r.recordOf(now).all())) > 0 ||
+				!slices.Equal(r.pausedOn(before), r.pausedOn(now))
 		},
 	}
 }

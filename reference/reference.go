@@ -34,12 +34,15 @@ type Reference[T, R client.Object] struct {
 
 // Of is a [Reference] from objects of type T, whatever it refers to. Package external takes them.
 type Of[T client.Object] interface {
-	// Resolve finds what req.Object refers to, and marks the condition. The error is a wait if
-	// something is missing, or can't be used. Nothing is recorded, and nothing is copied.
+	// Resolve finds what req.Object refers to, marks the condition, and records the uses on req.Object.
+	// The error is a wait if something is missing, or can't be used; then nothing is recorded. Called
+	// for an object whose policy only observes, or skips: nothing of its spec is changed. Save writes
+	// the uses before Hold.
 	Resolve(ctx context.Context, req *step.Request[T]) error
 
-	// Await does what Resolve does, and records the uses on req.Object. Called in Claim: a use is
-	// written before anything is made. With Options.Copy it may patch the object, and return a wait.
+	// Await does what Resolve does, for an object that may be changed: it obeys the annotation
+	// [Reference.ResolveAnnotation], and with Options.Copy it may patch the object, and return a wait.
+	// Called in Claim: a use is written before anything is made.
 	Await(ctx context.Context, req *step.Request[T]) error
 
 	// Confirm asks the API server for what Await has found. Called when the use is written, before
@@ -132,45 +135,54 @@ func (r *Reference[T, R]) Uses() []permission.Use {
 
 // Resolve implements [Of].
 func (r *Reference[T, R]) Resolve(ctx context.Context, req *step.Request[T]) error {
-	found, p, err := r.resolve(ctx, req, r.recordOf(req.Object))
-	if err != nil {
-		return err
+	found, err := r.usable(ctx, req, r.recordOf(req.Object))
+	if err == nil {
+		r.use(req, found)
 	}
-	r.mark(req, p)
-	if p.wait == nil {
-		step.Put(req, r.found, found)
-	}
-	return p.wait
+	return err
 }
 
 // Await implements [Of].
 func (r *Reference[T, R]) Await(ctx context.Context, req *step.Request[T]) error {
-	known := r.recordOf(req.Object)
-	chosen := known
+	chosen := r.recordOf(req.Object)
 	_, again := req.Object.GetAnnotations()[r.ResolveAnnotation()]
 	if again {
 		chosen = record{}
 	}
-	found, p, err := r.resolve(ctx, req, chosen)
+	found, err := r.usable(ctx, req, chosen)
 	if err != nil {
 		return err
-	}
-	if r.mark(req, p); p.wait != nil {
-		return p.wait
 	}
 	if err := r.copy(ctx, req, found); err != nil {
 		return err
 	}
-	step.Put(req, r.found, found)
-	now := record{current: usesOf(found)}
-	now.former = without(known.all(), now.current)
-	if begun := without(now.current, known.all()); len(begun) > 0 {
-		step.Put(req, r.begun, begun)
-	}
-	if r.record(req.Object, now); again {
+	if r.use(req, found); again {
 		annotate(req.Object, r.ResolveAnnotation(), "")
 	}
 	return nil
+}
+
+// usable returns what an object refers to, and marks the condition. The error is a wait if not all of it
+// can be used.
+func (r *Reference[T, R]) usable(ctx context.Context, req *step.Request[T], chosen record) ([]R, error) {
+	found, p, err := r.resolve(ctx, req, chosen)
+	if err != nil {
+		return nil, err
+	}
+	r.mark(req, p)
+	return found, p.wait
+}
+
+// use records that an object uses what was found. What it used before is in use until Settle.
+func (r *Reference[T, R]) use(req *step.Request[T], found []R) {
+	known := r.recordOf(req.Object).all()
+	step.Put(req, r.found, found)
+	now := record{current: usesOf(found)}
+	now.former = without(known, now.current)
+	if begun := without(now.current, known); len(begun) > 0 {
+		step.Put(req, r.begun, begun)
+	}
+	r.record(req.Object, now)
 }
 
 // Confirm implements [Of].
@@ -282,15 +294,15 @@ type problem struct {
 	wait            error
 }
 
-func (r *Reference[T, R]) problem(req *step.Request[T], suffix, message, waitsFor string) problem {
+func (o *Options[T, R]) problem(req *step.Request[T], suffix, message, waitsFor string) problem {
 	_, err := ctrlkit.WaitFor(waitsFor)
 	return problem{kindOf(req.Client, newObject[R]()) + suffix, message, err}
 }
 
 // deleted is the problem of an object that is being deleted and must not be used any more.
-func (r *Reference[T, R]) deleted(req *step.Request[T], obj R) problem {
+func (o *Options[T, R]) deleted(req *step.Request[T], obj R) problem {
 	what := nameOf(req.Client, obj) + ", which is being deleted, to be created again"
-	return r.problem(req, "NotReady", "waiting for "+what, what)
+	return o.problem(req, "NotReady", "waiting for "+what, what)
 }
 
 // mark marks the condition.

@@ -363,17 +363,6 @@ func TestManyUsers(t *testing.T) {
 	v.expect(in, "InUse", "True Used: it is deleted after Barn default/b0, Barn default/b1, Barn default/b2, Barn default/b3, Barn default/b4 and 2 more")
 }
 
-func TestSkippedRecordsNothing(t *testing.T) {
-	v := newVillage(t)
-	in, of := yard("a"), barn("b", BarnSpec{Yard: "a"})
-	metav1.SetMetaDataAnnotation(&of.ObjectMeta, policy.ReconcileAnnotation, "skip")
-	v.create(in, of)
-	v.expect(of, "YardReady", "True")
-	if v.uses(of) != "" {
-		t.Errorf("it uses %q", v.uses(of))
-	}
-}
-
 func TestWrongOptions(t *testing.T) {
 	target := func(*Barn) reference.Target { return reference.Target{} }
 	for name, options := range map[string]reference.Options[*Barn, *Yard]{

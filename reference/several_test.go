@@ -323,11 +323,8 @@ func TestAllowed(t *testing.T) {
 	v.stand(of, "a", "a")
 	v.delete(in)
 	v.expect(in, "InUse", "True Used: it is deleted after Barn default/x")
-	v.change(in, func() { in.Annotations = nil }) // it is in use all the same
-	v.reconcile(of)
-	v.expect(of, "YardReady", refused)
-	v.expect(in, "InUse", "True Used")
 	v.change(in, func() { in.Annotations = map[string]string{reference.ConsentAnnotation: "*"} })
+	v.expect(in, "InUse", "True Used")
 	v.delete(of)
 	if v.reconcile(in); v.exists(in) || v.exists(of) {
 		t.Error("they are still there")

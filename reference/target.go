@@ -85,7 +85,8 @@ type Options[T, R client.Object] struct {
 
 	// Allowed is AllNamespaces where the owner of the target has a say: it reports whether objects in a
 	// namespace may refer to target, which is in another one. [Consented] asks an annotation of the
-	// target. Who is not allowed can't learn whether the target exists.
+	// target. Who is not allowed can't learn whether the target exists, and can't keep it from being
+	// deleted. It is asked each time: a consent that is taken back ends the uses.
 	Allowed func(target client.Object, namespace string) bool
 
 	// Later is the cache of the manager if the definition of the kind that is referred to may come

@@ -139,8 +139,8 @@ func (c *conditions[T]) kept(reason string) string {
 		text += fmt.Sprintf(", another client has removed our finalizer %q, so nothing is cleaned up", e.finalizers.own)
 	}
 	text += ", and it is kept by finalizer " + track.Quote(finalizers) + ", which another controller has to remove"
-	if own := e.resource.kind.Group + "/" + e.options.Name; e.finalizers.own != own && slices.Contains(finalizers, own) {
-		text += fmt.Sprintf(". If an older version of this operator has put %q there, add it to Options.RetiredFinalizers", own)
+	if remedy := c.req.RetiredRemedy(finalizers); remedy != "" {
+		text += "; " + remedy
 	}
 	return text
 }

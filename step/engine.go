@@ -25,6 +25,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/cause"
+	"github.com/ctrlkit/ctrlkit/internal/references"
 	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/permission"
@@ -174,6 +175,7 @@ type Engine[T client.Object] struct {
 	uses       uses
 	claim      *claim // to the computed conditions, once the controller is made
 	unwatched  unwatched
+	readers    map[schema.GroupKind]*references.Readers // of the kinds with Watch.Read, once the controller is made
 }
 
 var _ reconcile.Reconciler = (*Engine[client.Object])(nil)
@@ -290,8 +292,8 @@ func (e *Engine[T]) Complete(b *builder.Builder) error {
 	if err != nil {
 		return err
 	}
-	if kinds, known := watchedBy(b, e.options.Client); known {
-		e.unwatched.watch(e.resource.kind, append(kinds, later...))
+	if kinds, owned, known := watchedBy(b, e.options.Client); known {
+		e.unwatched.watch(e.resource.kind, append(kinds, later...), owned)
 	}
 	e.sees = !filtered[T](b)
 	return b.Named(e.options.Name).WithOptions(options).WithEventFilter(e.EventFilter()).Complete(e)

@@ -83,6 +83,7 @@ func awaitObject[T client.Object](ctx context.Context, r *run[T]) (reconcile.Res
 	obj, err := r.engine.resource.cached(ctx, r.key())
 	switch {
 	case apierrors.IsNotFound(err):
+		r.engine.forgetReads(r.key())
 		result, err := orphans[T]{r}.gone(ctx)
 		return result, true, err
 	case err != nil:

@@ -22,6 +22,13 @@ const (
 	ReasonInvalidPause = "InvalidValue"
 )
 
+// IsPaused reports whether an engine leaves an object alone because of its [PauseAnnotation], also
+// because the value is invalid.
+func IsPaused(obj client.Object) bool {
+	reason, _ := pause(obj)
+	return reason != ""
+}
+
 // pause returns why an object is to be left alone; an empty reason if it is not. An invalid value
 // is taken for a pause, because one was wanted.
 func pause(obj client.Object) (reason, message string) {

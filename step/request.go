@@ -73,6 +73,7 @@ type Request[T client.Object] struct {
 
 	finalizer  string
 	retired    []string // finalizers of older versions of the operator
+	group      string   // of the kind
 	claimsOnly bool     // the finalizer is there for one Claimer
 	// onlySaved reports whether nothing has changed but what the last reconcile has saved; nil if
 	// something has.
@@ -135,7 +136,7 @@ func (e *Engine[T]) RequestFor(ctx context.Context, key client.ObjectKey) (*Requ
 		Object: obj, Client: client.NewDryRunClient(client.WithFieldOwner(e.options.Client, e.options.Name)),
 		APIReader: e.options.APIReader, Logger: log.FromContext(ctx), Now: time.Now(), table: &e.options.Failures,
 	}
-	req.complete(e.plan, e.options.Name, &e.finalizers)
+	req.complete(e.plan, e.options.Name, e.resource.kind.Group, &e.finalizers)
 	req.Snapshot() // from now on it is known
 	if set, err := condition.NewSet(obj, condition.Options{Declared: e.plan.declared, Retired: e.options.Retired, Partial: e.options.Partial, Now: req.Now}); err == nil {
 		req.Conditions = set
@@ -309,7 +310,8 @@ func (r *Request[T]) did(index int, err error) {
 func (r *Request[T]) allRan() bool { return !slices.Contains(r.ran, false) }
 
 // complete sets what the engine knows.
-func (r *Request[T]) complete(p *plan[T], owner string, f *finalizers) {
+func (r *Request[T]) complete(p *plan[T], owner, group string, f *finalizers) {
+	r.group = group
 	r.owner, r.finalizer, r.retired, r.ran, r.claimsOnly = owner, f.own, f.retired, make([]bool, len(p.parts)), onlyClaims(p.parts)
 	if p.groups {
 		r.places = newPlaces(len(p.parts))

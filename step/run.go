@@ -52,6 +52,7 @@ type work[T client.Object] struct {
 	client   track.Client
 	live     track.Reader
 	disputes hotloop.Disputes
+	reads    reads
 
 	req        Request[T]
 	saver      saver[T]
@@ -87,6 +88,9 @@ func (r *run[T]) prepareRecord(ctx context.Context) {
 	if e.options.SkipUnchanged {
 		w.record.NoteInputs()
 	}
+	if len(e.readers) > 0 {
+		w.reads.readers, w.reads.by, w.record.Reading = e.readers, r.key(), w.reads.note
+	}
 	w.client = *track.NewClient(client.WithFieldOwner(e.options.Client, e.options.Name), &w.record)
 	if e.options.APIReader != nil {
 		w.live = *track.NewReader(e.options.APIReader, &w.client)
@@ -107,7 +111,7 @@ func (r *run[T]) prepareRequest(ctx context.Context) {
 		req.onlySaved = func() bool { return r.saved.Unchanged(ctx, e.options.Client) }
 	}
 	req.limit = cmp.Or(e.options.StepTimeout, defaultStepTimeout)
-	req.complete(e.plan, e.options.Name, &e.finalizers)
+	req.complete(e.plan, e.options.Name, e.resource.kind.Group, &e.finalizers)
 	if set, err := condition.NewSet(req.Object, condition.Options{Declared: e.plan.declared, Retired: e.options.Retired, Partial: e.options.Partial, Now: r.now}); err == nil {
 		if !e.options.Partial { // else it may write no status
 			ensureStatus(req.Object)
@@ -192,6 +196,9 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 		result.RequeueAfter = over
 	}
 	r.noteUnwatched(ctx, how, out)
+	if r.work != nil {
+		r.reads.settle()
+	}
 	result.Priority = out.priority
 	after := result.RequeueAfter
 	if out.err != nil {

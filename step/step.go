@@ -140,6 +140,11 @@ type Watch struct {
 	// its labels, for objects that depend on all that have a label. Such keys have names that no
 	// object can have, such as "app=shop". It may be nil.
 	NamedAs func(watched client.Object) []client.ObjectKey
+	// Read requests a reconcile of each object for which the steps have read the watched one by its
+	// name, through Request.Client or Request.APIReader, when they ran last: also if it was not there.
+	// It is for what only the code of a step knows, such as which Secret has the credentials. Which
+	// object has read which is kept in memory.
+	Read bool
 	// Changed reports whether a change requests reconciles. Before is nil for an object that was
 	// not there, as all of them are when the watch begins, now for one that is gone. It is for
 	// kinds that change often in what no step reads. It may be nil: then every change does.

@@ -31,10 +31,14 @@ type unwatched struct {
 	reported map[schema.GroupKind]bool
 }
 
-// watch notes what the controller watches, beside its own kind.
-func (u *unwatched) watch(own schema.GroupKind, kinds []schema.GroupKind) {
-	u.watched = track.NewWatched(append(append([]schema.GroupKind{own}, u.declared...), kinds...))
+// watch notes what the controller watches, beside its own kind. Of owned kinds it watches only what its
+// objects own.
+func (u *unwatched) watch(own schema.GroupKind, kinds, owned []schema.GroupKind) {
+	u.watched = track.NewWatched(append(append([]schema.GroupKind{own}, u.declared...), kinds...), owned)
 }
+
+// onlyOwned reports whether a watch is for nothing but what the reconciled objects own.
+func onlyOwned(w Watch) bool { return w.Owned && w.Named == nil && w.NamedBy == nil && !w.Read }
 
 // isFirst reports whether a kind was not reported before.
 func (u *unwatched) isFirst(kind schema.GroupKind) bool {
@@ -52,6 +56,7 @@ func (u *unwatched) isFirst(kind schema.GroupKind) bool {
 
 // remedyUnwatched is what the authors of an operator can do about a kind that nothing watches.
 const remedyUnwatched = "watch the kind with Owns, Watches and Engine.WrapHandler, or Engine.WatchNamed; " +
+	"list what Connect of an external resource reads in external.Options.Reads; " +
 	"or return a time, as ctrlkit.RequeueAfter and ctrlkit.PollFor do; " +
 	"or list it in Options.Unwatched if a change need not be noticed"
 
@@ -66,16 +71,16 @@ const soon = time.Minute
 //   - Its own writes do: what it reads then counts. A wait counts at once, because a predicate may
 //     hide the write of the status that says so.
 //   - A resync does, too late to count: it comes after ten hours by default.
+//
+// Of what was read with [track.WithPrompt], only a watch is good enough: neither a time nor a backoff.
 func (r *run[T]) noteUnwatched(ctx context.Context, how journal.Result, out outcome) {
-	if r.work == nil || out.err != nil || how != journal.ResultDone && how != journal.ResultWaiting && how != journal.ResultStalled {
+	if r.work == nil {
 		return
 	}
-	reads := r.record.Unwatched()
-	if out.after > 0 {
-		reads = slices.DeleteFunc(slices.Clone(reads), func(read track.UnwatchedRead) bool {
-			return out.after <= soon || !slices.Contains(r.req.untimed, read.Step)
-		})
-	}
+	ends := out.err == nil && (how == journal.ResultDone || how == journal.ResultWaiting || how == journal.ResultStalled)
+	reads := slices.DeleteFunc(slices.Clone(r.record.Unwatched()), func(read track.UnwatchedRead) bool {
+		return !read.Prompt && (!ends || out.after > 0 && (out.after <= soon || !slices.Contains(r.req.untimed, read.Step)))
+	})
 	if len(reads) == 0 || len(out.waits) == 0 && (r.saver.writer.saved.any() || len(r.record.Writes()) > 0) {
 		return
 	}
@@ -106,13 +111,14 @@ func kindsOf(c client.Client, objects []client.Object) ([]schema.GroupKind, erro
 	return kinds, nil
 }
 
-// watchedBy returns the kinds that b watches. They are not known if one of its sources does not say
-// its kind. The builder does not say what it was given, and its fields are only read here: if one is
+// watchedBy returns the kinds that b watches, and those of which it watches what is owned. They are not
+// known if one of its sources does not say its kind. The builder does not say what it was given, and its fields are only read here: if one is
 // not found, it is not known either.
-func watchedBy(b *builder.Builder, c client.Client) (kinds []schema.GroupKind, known bool) {
+func watchedBy(b *builder.Builder, c client.Client) (kinds, owned []schema.GroupKind, known bool) {
 	w := watches{client: c, known: true}
 	inputs := reflect.ValueOf(b).Elem()
 	w.inputs(inputs.FieldByName("ownsInput"), "object")
+	owned, w.kinds = w.kinds, nil
 	w.inputs(inputs.FieldByName("watchesInput"), "obj")
 	if own := inputs.FieldByName("forInput"); own.Kind() != reflect.Struct {
 		w.known = false
@@ -122,7 +128,7 @@ func watchedBy(b *builder.Builder, c client.Client) (kinds []schema.GroupKind, k
 		w.object(object)
 	}
 	w.sources(inputs.FieldByName("rawSources"))
-	return w.kinds, w.known
+	return w.kinds, owned, w.known
 }
 
 // watches are the watches of a builder while they are read.

@@ -51,7 +51,7 @@ func (e *Engine[T]) watchDeclared(b *builder.Builder) (later []schema.GroupKind,
 			e.watch(b, w, gvk.GroupKind())
 			return
 		}
-		e.watchLater(b, w, gvk, e.handlerOf(w), missing)
+		e.watchLater(b, w, gvk, e.handlerOf(w, gvk.GroupKind()), missing)
 		later = append(later, gvk.GroupKind())
 	})
 	return later, err
@@ -79,17 +79,28 @@ func (e *Engine[T]) watch(b *builder.Builder, w Watch, kind schema.GroupKind) {
 	if w.NamedBy != nil {
 		e.watchNamed(b, w.Object, &references.Index[T]{Named: w.NamedBy, NamedAs: w.NamedAs}, notes)
 	}
-	if w.Owned && w.Named == nil {
+	if w.Owned && w.Named == nil && !w.Read {
 		b.Owns(w.Object, notes)
-	} else if h := e.handlerOf(w); h != nil {
+	} else if h := e.handlerOf(w, kind); h != nil {
 		b.Watches(w.Object, h, notes)
 	}
 }
 
 // handlerOf returns what handles the events of a watch, besides what NamedBy needs; nil if that is
-// all. It is one handler, also of what is owned and named: with two watches, each event would be
+// all. It is one handler, also of what is owned, named and read: with two watches, each event would be
 // noted, and counted as a cause, twice.
-func (e *Engine[T]) handlerOf(w Watch) handler.EventHandler {
+func (e *Engine[T]) handlerOf(w Watch, kind schema.GroupKind) handler.EventHandler {
+	switch {
+	case !w.Read:
+		return e.mapping(w)
+	case w.Owned || w.Named != nil:
+		return both(e.mapping(w), e.reading(w, kind))
+	}
+	return e.reading(w, kind)
+}
+
+// mapping returns what handles the events of what is owned and named.
+func (e *Engine[T]) mapping(w Watch) handler.EventHandler {
 	named := e.WrapHandler(handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 		if w.Named == nil {
 			return nil

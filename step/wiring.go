@@ -49,8 +49,13 @@ func (e *Engine[T]) Wire(watched ...client.Object) (Wiring, error) {
 		return Wiring{}, err
 	}
 	w := Wiring{Filters: []predicate.Predicate{e.EventFilter()}}
+	var owned []schema.GroupKind
 	err = e.eachDeclared(func(watch Watch, gvk schema.GroupVersionKind) {
-		kinds = append(kinds, gvk.GroupKind())
+		if onlyOwned(watch) {
+			owned = append(owned, gvk.GroupKind())
+		} else {
+			kinds = append(kinds, gvk.GroupKind())
+		}
 		filter := noting{gvk.GroupKind(), watch.Note, watch.Changed}
 		if watch.NamedBy != nil {
 			r := &references.Index[T]{Named: watch.NamedBy, NamedAs: watch.NamedAs}
@@ -60,7 +65,7 @@ func (e *Engine[T]) Wire(watched ...client.Object) (Wiring, error) {
 			w.Filters = append(w.Filters, r)
 			w.Watches = append(w.Watches, WiredWatch{watch.Object, filter, e.WrapHandler(handler.EnqueueRequestsFromMapFunc(r.Naming))})
 		}
-		if h := e.handlerOf(watch); h != nil {
+		if h := e.handlerOf(watch, gvk.GroupKind()); h != nil {
 			w.Watches = append(w.Watches, WiredWatch{watch.Object, filter, h})
 		}
 	})
@@ -69,7 +74,7 @@ func (e *Engine[T]) Wire(watched ...client.Object) (Wiring, error) {
 	}
 	e.sees = true
 	if len(watched) > 0 {
-		e.unwatched.watch(e.resource.kind, kinds)
+		e.unwatched.watch(e.resource.kind, kinds, owned)
 	}
 	return w, nil
 }

@@ -6,11 +6,14 @@ package step
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/ctrlkit/ctrlkit/internal/track"
 )
 
 // HasFinalizer reports whether the object has the finalizer of the engine, from any client:
@@ -27,6 +30,30 @@ func (r *Request[T]) Finalizers() (own string, others []string) {
 		return name == r.finalizer || slices.Contains(r.retired, name)
 	})
 	return r.finalizer, others
+}
+
+// RetiredRemedy returns what the authors of the operator can do about the finalizers that the engine may
+// have put on the object under a former name, because they are of its domain; empty if none is. They
+// may belong to another engine of the operator as well.
+func (r *Request[T]) RetiredRemedy(finalizers []string) string {
+	domains := []string{domainOf(r.finalizer), r.group}
+	former := slices.DeleteFunc(slices.Clone(finalizers), func(name string) bool {
+		domain := domainOf(name)
+		return name == r.finalizer || domain == "" || !slices.Contains(domains, domain)
+	})
+	if len(former) == 0 {
+		return ""
+	}
+	return "if an older version of this operator has put " + track.Quote(former) + " there, add it to step.Options.RetiredFinalizers"
+}
+
+// domainOf returns the domain of a finalizer, empty if it has none.
+func domainOf(finalizer string) string {
+	domain, _, ok := strings.Cut(finalizer, "/")
+	if !ok {
+		return ""
+	}
+	return domain
 }
 
 // WasClaimed reports whether the engine has put its finalizer on the object for the claim of a

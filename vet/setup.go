@@ -294,6 +294,8 @@ func (s *setup) literal(literal *ast.CompositeLit) {
 				s.polled[""] = true
 			}
 		})
+	case path == externalPath && name == "Options":
+		s.external(literal)
 	case n.Obj().Pkg() != p.pkg:
 		p.fields(literal, func(_ *types.Var, value ast.Expr) {
 			s.opaque = s.opaque || addsWatches(p.info.TypeOf(value))
@@ -306,6 +308,26 @@ func (s *setup) literal(literal *ast.CompositeLit) {
 			}
 		})
 	}
+}
+
+// external reads the options of an external resource: what is declared to be read is watched, and
+// Secrets where they are published.
+func (s *setup) external(options *ast.CompositeLit) {
+	s.program.fields(options, func(field *types.Var, value ast.Expr) {
+		switch field.Name() {
+		case "ConnectionSecret", "Publish":
+			s.watched["k8s.io/api/core.Secret"] = true
+		case "Reads":
+			reads, ok := ast.Unparen(value).(*ast.CompositeLit)
+			if !ok {
+				s.opaque = true
+				return
+			}
+			for _, element := range reads.Elts {
+				s.watch(s.program.info.TypeOf(element))
+			}
+		}
+	})
 }
 
 func (s *setup) watchField(literal *ast.CompositeLit, name string) {
@@ -339,6 +361,8 @@ type reconcileRoot struct {
 	function inspector.Cursor
 	// controller is the name of its controller in setup.
 	controller string
+	// connects says that it makes a client of an external system.
+	connects bool
 }
 
 // roots returns the functions that reconcile.
@@ -351,16 +375,22 @@ func (p *program) roots() []reconcileRoot {
 		}
 		if decl, ok := c.Node().(*ast.FuncDecl); ok && decl.Name.Name == "Reconcile" && returnsOutcome(signature) && signature.Recv() != nil {
 			if receiver := named(signature.Recv().Type()); receiver != nil {
-				roots = append(roots, reconcileRoot{c, reconcilerOf(receiver.Obj().Name())})
+				roots = append(roots, reconcileRoot{function: c, controller: reconcilerOf(receiver.Obj().Name())})
 			}
 		}
 		p.parameters(function, func(_ *ast.Ident, t types.Type) {
 			if object, ok := isRequest(t); ok {
-				roots = append(roots, reconcileRoot{c, engineOf(object.String())})
+				roots = append(roots, reconcileRoot{c, engineOf(object.String()), connects(signature)})
 			}
 		})
 	}
 	return append(roots, p.handlerRoots()...)
+}
+
+// connects reports whether a function returns a client of an external system.
+func connects(signature *types.Signature) bool {
+	results := signature.Results()
+	return results.Len() == 2 && isNamed(results.At(0).Type(), externalPath, "Client")
 }
 
 // handlerRoots returns the functions that handlers of package handlers call.
@@ -368,7 +398,7 @@ func (p *program) handlerRoots() []reconcileRoot {
 	var roots []reconcileRoot
 	add := func(at inspector.Cursor, e ast.Expr, object types.Type) {
 		if f, ok := p.function(at, e); ok {
-			roots = append(roots, reconcileRoot{f, engineOf(object.String())})
+			roots = append(roots, reconcileRoot{function: f, controller: engineOf(object.String())})
 		}
 	}
 	for c := range p.preorder((*ast.CompositeLit)(nil), (*ast.CallExpr)(nil)) {

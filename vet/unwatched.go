@@ -15,8 +15,8 @@ import (
 )
 
 // unwatchedAnalyzer reports reads of a kind in a reconcile, if no controller of the package watches
-// the kind and the reconcile never asks for another one after a time. It is silent where the package
-// does not show everything.
+// the kind and the reconcile never asks for another one after a time. For what Connect of an external
+// resource reads, no time is good enough. It is silent where the package does not show everything.
 var unwatchedAnalyzer = newAnalyzer("unwatched", runUnwatched,
 	"report kinds that a reconcile reads and that its controllers do not watch\n\n"+
 		"A change of such an object triggers no reconcile, and without a requeue time nothing else does: what waits for it waits for ever.")
@@ -48,12 +48,13 @@ type wakeUps struct {
 type group struct {
 	controller string
 	functions  []inspector.Cursor
+	connect    []inspector.Cursor // those of functions that connect to an external system
 }
 
 // groups returns the functions of each controller that the package sets up, in the order of the
 // code.
 func (w *wakeUps) groups() []group {
-	starts := map[string][]inspector.Cursor{}
+	starts, connect := map[string][]inspector.Cursor{}, map[string][]inspector.Cursor{}
 	var order []string
 	for _, root := range w.program.roots() {
 		if _, ok := w.setup.controllers[root.controller]; !ok {
@@ -63,6 +64,9 @@ func (w *wakeUps) groups() []group {
 			order = append(order, root.controller)
 		}
 		starts[root.controller] = append(starts[root.controller], root.function)
+		if root.connects {
+			connect[root.controller] = append(connect[root.controller], root.function)
+		}
 	}
 	var actions []inspector.Cursor
 	for f, body := range w.program.functions {
@@ -72,7 +76,7 @@ func (w *wakeUps) groups() []group {
 	}
 	groups := make([]group, len(order))
 	for i, name := range order {
-		groups[i] = group{name, w.program.reach(append(starts[name], actions...)...)}
+		groups[i] = group{name, w.program.reach(append(starts[name], actions...)...), w.program.reach(connect[name]...)}
 	}
 	return groups
 }
@@ -80,14 +84,13 @@ func (w *wakeUps) groups() []group {
 // check reports what one controller reads without a wake-up, each kind once.
 func (w *wakeUps) check(g group) {
 	object, isEngine := strings.CutPrefix(g.controller, engineOf(""))
-	if isEngine && (w.setup.polled[object] || w.setup.polled[""]) {
-		return
-	}
-	if slices.ContainsFunc(g.functions, w.program.requeues) {
-		return
+	timed := isEngine && (w.setup.polled[object] || w.setup.polled[""]) || slices.ContainsFunc(g.functions, w.program.requeues)
+	functions := g.functions
+	if timed {
+		functions = g.connect
 	}
 	var reads []read
-	for _, f := range g.functions {
+	for _, f := range functions {
 		reads = append(reads, w.reads(f)...)
 	}
 	slices.SortFunc(reads, func(a, b read) int { return int(a.node.Pos() - b.node.Pos()) })
@@ -101,13 +104,17 @@ func (w *wakeUps) check(g group) {
 			continue
 		}
 		w.reported[r.node] = true
-		w.report(r.node, w.message(r, w.setup.controllers[g.controller], isEngine))
+		w.report(r.node, w.message(r, w.setup.controllers[g.controller], isEngine, timed))
 	}
 }
 
-func (w *wakeUps) message(r read, setup token.Pos, isEngine bool) string {
+func (w *wakeUps) message(r read, setup token.Pos, isEngine, timed bool) string {
 	how := fmt.Sprintf("Watches(&%s{}, ...)", r.kind)
-	if isEngine {
+	switch {
+	case timed:
+		return fmt.Sprintf("%s is read here to connect to an external system, and no controller of this package watches it: "+
+			"a change of it is noticed when the resource is polled, or after the backoff of a failure. Add &%s{} to Reads of external.Options", r.kind, r.kind)
+	case isEngine:
 		how = fmt.Sprintf("engine.WatchNamed(b, &%s{}, ...), or Related of a handler", r.kind)
 	}
 	return fmt.Sprintf("%s is read here and no controller of this package watches it: a change of it triggers no reconcile. "+
@@ -141,7 +148,12 @@ func (w *wakeUps) reads(f inspector.Cursor) []read {
 // Live reports whether it reads through something else, such as from the API server.
 func (w *wakeUps) kindRead(call *ast.CallExpr) (k kind, live, ok bool) {
 	p := w.program
-	if f := p.callee(call); isObject(f, stepPath, "GetOrWait") {
+	f := p.callee(call)
+	if isObject(f, externalPath, "Get") && f.Signature().Recv() != nil && refersTo(f.Signature().Recv().Type(), externalPath, "CredentialScopes") {
+		k, ok = kindOf(f.Signature().Results().At(0).Type())
+		return k, false, ok
+	}
+	if isObject(f, stepPath, "GetOrWait") {
 		if t := p.typeArguments(call); len(t) > 0 {
 			k, ok = kindOf(t[0])
 		}

@@ -99,14 +99,25 @@ func (a accounts) CreateOrUpdate(ctx context.Context, req *step.Request[*v1.User
 	return ctrlkit.ContinueAndRequeueAfter(next)
 }
 
-// UpdateStatus only reads.
+// UpdateStatus only reads. The Server stays all the same.
 func (a accounts) UpdateStatus(ctx context.Context, req *step.Request[*v1.User]) error {
 	server, found, err := a.connect(ctx, req)
 	if err != nil {
 		return err
 	}
 	u := &update{req: req, address: a.addressOf(found), accounts: server}
-	return errors.Join(u.observe(ctx), server.Close())
+	return errors.Join(u.observe(ctx), server.Close(), a.use(ctx, req))
+}
+
+// use records that a User whose policy only observes uses its Server.
+func (a accounts) use(ctx context.Context, req *step.Request[*v1.User]) error {
+	if err := a.server.Resolve(ctx, req); err != nil {
+		return err
+	}
+	if err := req.Save(ctx); err != nil {
+		return err
+	}
+	return a.server.Hold(ctx, req)
 }
 
 // Delete drops both accounts. The Secret has an owner reference. A deletion that can't continue

@@ -1,16 +1,13 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package references knows which objects name which others, from the events of a controller. It is
-// a package of its own because engines and shared controllers use it, packages step and handlers,
-// and a watch finds its filter by the type.
+// Package references knows which objects name which others, from the events of a controller, and for
+// which objects others were read. It is a package of its own because engines and shared controllers
+// use it, packages step and handlers, and a watch finds its filter by the type.
 package references
 
 import (
-	"cmp"
 	"context"
-	"slices"
-	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -31,9 +28,7 @@ type Index[T client.Object] struct {
 	// because the kind may come later.
 	Namespaced func() bool
 
-	mu   sync.Mutex // for all below
-	by   map[client.ObjectKey]map[client.ObjectKey]bool
-	from map[client.ObjectKey][]client.ObjectKey // what each object names
+	table table
 }
 
 // Create implements [sigs.k8s.io/controller-runtime/pkg/predicate.Predicate].
@@ -57,32 +52,7 @@ func (r *Index[T]) note(obj client.Object, gone bool) bool {
 	if !gone {
 		keys = r.keys(typed)
 	}
-	own := client.ObjectKeyFromObject(obj)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	old := r.from[own]
-	if slices.Equal(old, keys) {
-		return true
-	}
-	for _, key := range old {
-		if delete(r.by[key], own); len(r.by[key]) == 0 {
-			delete(r.by, key)
-		}
-	}
-	if len(keys) == 0 {
-		delete(r.from, own)
-		return true
-	}
-	if r.from == nil {
-		r.from, r.by = make(map[client.ObjectKey][]client.ObjectKey), make(map[client.ObjectKey]map[client.ObjectKey]bool)
-	}
-	r.from[own] = keys
-	for _, key := range keys {
-		if r.by[key] == nil {
-			r.by[key] = make(map[client.ObjectKey]bool)
-		}
-		r.by[key][own] = true
-	}
+	r.table.set(client.ObjectKeyFromObject(obj), keys)
 	return true
 }
 
@@ -120,16 +90,5 @@ func (r *Index[T]) Naming(_ context.Context, obj client.Object) []reconcile.Requ
 	if r.NamedAs != nil {
 		keys = append(keys, r.NamedAs(obj)...)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var requests []reconcile.Request
-	for _, key := range keys {
-		for by := range r.by[key] {
-			requests = append(requests, reconcile.Request{NamespacedName: by})
-		}
-	}
-	slices.SortFunc(requests, func(a, b reconcile.Request) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	return slices.Compact(requests)
+	return r.table.of(keys)
 }

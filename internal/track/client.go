@@ -36,11 +36,22 @@ func (r *Client) object(obj runtime.Object, key client.ObjectKey) journal.Object
 // Get reads an object. That of the request stays as it is.
 func (r *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	obj = r.record.target(key, obj)
+	r.reading(obj, key)
 	err := r.Client.Get(ctx, key, obj, opts...)
 	r.record.got(key, obj, err)
 	r.noteUnwatched(ctx, obj, key, err)
 	r.read(ctx, obj, key, err, false)
 	return err
+}
+
+// reading says that an object is about to be read.
+func (r *Client) reading(obj client.Object, key client.ObjectKey) {
+	if r.record.Reading == nil {
+		return
+	}
+	if gvk, err := r.Client.GroupVersionKindFor(obj); err == nil {
+		r.record.Reading(gvk.GroupKind(), key)
+	}
 }
 
 // List reads objects.

@@ -21,6 +21,7 @@ func NewReader(r client.Reader, c *Client) *Reader { return &Reader{r, c} }
 // Get reads an object. That of the request stays as it is.
 func (l *Reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	obj = l.client.record.target(key, obj)
+	l.client.reading(obj, key)
 	err := l.Reader.Get(ctx, key, obj, opts...)
 	l.client.record.noteUncached()
 	l.client.noteUnwatched(ctx, obj, key, err)

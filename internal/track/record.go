@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,6 +54,9 @@ type Record struct {
 
 	// Watched are the kinds whose changes reach the controller; nil if that is not known.
 	Watched *Watched
+
+	// Reading is called before an object is read by its name; nil if that need not be known.
+	Reading func(kind schema.GroupKind, key client.ObjectKey)
 
 	mu      sync.Mutex // for all below
 	history History    // nil when the reconcile has ended

@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,27 +35,43 @@ const (
 // Watched are the kinds whose changes reach a controller, or do not matter to it. It is safe for
 // concurrent use.
 type Watched struct {
-	kinds map[schema.GroupKind]bool
+	kinds map[schema.GroupKind]reach
 	// read has the types that were read. It is replaced with a larger one, because reads of it are
 	// many and new types are few.
-	read atomic.Pointer[map[kindKey]unwatchedKind]
+	read atomic.Pointer[map[kindKey]watchedKind]
 	mu   sync.Mutex // for replacing read
 }
 
-// An unwatchedKind is a kind that nothing watches; zero for one that is watched, or not known.
-type unwatchedKind = schema.GroupKind
+// A reach says of which objects of a kind a change reaches the controller.
+type reach int
 
-// NewWatched returns the set of these kinds.
-func NewWatched(kinds []schema.GroupKind) *Watched {
-	w := &Watched{kinds: make(map[schema.GroupKind]bool, len(kinds))}
+const (
+	reachNone  reach = iota
+	reachOwned       // only of those that the reconciled object owns
+	reachAll
+)
+
+// A watchedKind is a kind that was read. The zero value is of one that is not known.
+type watchedKind struct {
+	kind  schema.GroupKind
+	reach reach
+}
+
+// NewWatched returns the set of these kinds, and of those of which only what the reconciled object owns
+// is watched.
+func NewWatched(kinds, owned []schema.GroupKind) *Watched {
+	w := &Watched{kinds: make(map[schema.GroupKind]reach, len(kinds)+len(owned))}
+	for _, kind := range owned {
+		w.kinds[kind] = reachOwned
+	}
 	for _, kind := range kinds {
-		w.kinds[kind] = true
+		w.kinds[kind] = reachAll
 	}
 	return w
 }
 
-// unwatched returns the kind of an object or a list if nothing watches it.
-func (w *Watched) unwatched(obj runtime.Object, c client.Client) unwatchedKind {
+// of returns the kind of an object or a list.
+func (w *Watched) of(obj runtime.Object, c client.Client) watchedKind {
 	key := kindKey{t: reflect.TypeOf(obj)}
 	if standsForAny(obj) {
 		key.gvk = obj.GetObjectKind().GroupVersionKind()
@@ -68,27 +85,34 @@ func (w *Watched) unwatched(obj runtime.Object, c client.Client) unwatchedKind {
 }
 
 // add looks at a type that was not read before.
-func (w *Watched) add(key kindKey, obj runtime.Object, c client.Client) unwatchedKind {
+func (w *Watched) add(key kindKey, obj runtime.Object, c client.Client) watchedKind {
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {
-		return unwatchedKind{} // the read has failed
+		return watchedKind{reach: reachAll} // the read has failed
 	}
 	kind := gvk.GroupKind()
 	if meta.IsListType(obj) {
 		kind.Kind = strings.TrimSuffix(kind.Kind, "List")
 	}
-	if w.kinds[kind] {
-		kind = unwatchedKind{}
-	}
+	known := watchedKind{kind, w.kinds[kind]}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	larger := make(map[kindKey]unwatchedKind)
+	larger := make(map[kindKey]watchedKind)
 	if read := w.read.Load(); read != nil {
 		maps.Copy(larger, *read)
 	}
-	larger[key] = kind
+	larger[key] = known
 	w.read.Store(&larger)
-	return kind
+	return known
+}
+
+type promptKey struct{}
+
+// WithPrompt returns a context for reads whose changes have to reach the object at once: no requested
+// time is soon enough, and that other objects of the kind are watched because they are owned does not
+// help.
+func WithPrompt(ctx context.Context) context.Context {
+	return context.WithValue(ctx, promptKey{}, true)
 }
 
 // An UnwatchedRead is a read of a kind that nothing watches.
@@ -96,6 +120,8 @@ type UnwatchedRead struct {
 	Step string // empty if it is not known
 	// Object has no name for a list.
 	Object journal.Object
+	// Prompt says that it was read with a context of [WithPrompt].
+	Prompt bool
 	absent bool
 }
 
@@ -117,9 +143,16 @@ func (r *Client) noteUnwatched(ctx context.Context, obj runtime.Object, key clie
 	if w == nil || ctx.Value(ownKey{}) != nil || err != nil && !apierrors.IsNotFound(err) {
 		return
 	}
-	if kind := w.unwatched(obj, r.Client); kind.Kind != "" {
-		r.record.noteUnwatched(UnwatchedRead{StepFrom(ctx), journal.ObjectOf(kind, key), err != nil})
+	known, prompt := w.of(obj, r.Client), ctx.Value(promptKey{}) != nil
+	if known.reach == reachNone || known.reach == reachOwned && prompt && !r.record.owns(obj, err) {
+		r.record.noteUnwatched(UnwatchedRead{StepFrom(ctx), journal.ObjectOf(known.kind, key), prompt, err != nil})
 	}
+}
+
+// owns reports whether the reconciled object owns one that was read.
+func (r *Record) owns(obj runtime.Object, err error) bool {
+	read, ok := obj.(client.Object)
+	return ok && err == nil && r.Self != nil && metav1.IsControlledBy(read, r.Self)
 }
 
 // noteUnwatched keeps one read for each kind: that of an object which was not there, if there is one,
@@ -131,7 +164,7 @@ func (r *Record) noteUnwatched(read UnwatchedRead) {
 	switch {
 	case i < 0:
 		r.unwatched = append(r.unwatched, read)
-	case read.absent && !r.unwatched[i].absent:
+	case read.Prompt != r.unwatched[i].Prompt && read.Prompt, read.Prompt == r.unwatched[i].Prompt && read.absent && !r.unwatched[i].absent:
 		r.unwatched[i] = read
 	}
 }

@@ -23,7 +23,7 @@ import (
 // watching returns a client whose record knows that Pods and AllowLists are watched.
 func watching() *Client {
 	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
-	return NewClient(c, &Record{Watched: NewWatched([]schema.GroupKind{{Kind: "Pod"}, {Group: "example.com", Kind: "AllowList"}})})
+	return NewClient(c, &Record{Watched: NewWatched([]schema.GroupKind{{Kind: "Pod"}, {Group: "example.com", Kind: "AllowList"}}, nil)})
 }
 
 func anyKind(kind string) *unstructured.Unstructured {

@@ -184,7 +184,7 @@ reconcile 2
 # One that is not named is hinted at.
 object deleted; finalizers ours | engine A | reconcile
     -> patch status => deleted
-    Ready False Deleting: it is being deleted, and it is kept by finalizer "test.example.com/things", which another controller has to remove. If an older version of this operator has put "test.example.com/things" there, add it to Options.RetiredFinalizers (Reconciling)
+    Ready False Deleting: it is being deleted, and it is kept by finalizer "test.example.com/things", which another controller has to remove; if an older version of this operator has put "test.example.com/things" there, add it to step.Options.RetiredFinalizers (Reconciling)
 
 # An object that is gone before it has the finalizer is no failure.
 engine A/clean | fault patch Thing: missing | reconcile
