@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -142,7 +143,7 @@ func TestImports(t *testing.T) {
 // clients without credentials, and returns its address and a way to make streams.
 func newAccounts(t *testing.T, open bool) (address string, create func(user, stream, owner string)) {
 	shop, blog, others := server.NewAccount("SHOP"), server.NewAccount("BLOG"), server.NewAccount("OTHERS")
-	address = newServer(t, func(o *server.Options) {
+	s, stop, err := startServer(t.TempDir(), func(o *server.Options) {
 		o.Accounts = []*server.Account{shop, blog, others}
 		for user, account := range map[string]*server.Account{"shop": shop, "shop2": shop, "blog": blog, "others": others} {
 			o.Users = append(o.Users, &server.User{Username: user, Password: "right", Account: account})
@@ -151,6 +152,17 @@ func newAccounts(t *testing.T, open bool) (address string, create func(user, str
 			o.NoAuthUser = "others"
 		}
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	for _, name := range []string{"SHOP", "BLOG", "OTHERS"} {
+		account, err := s.LookupAccount(name)
+		if err := errors.Join(err, account.EnableJetStream(nil, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	address = s.ClientURL()
 	return address, func(user, stream, owner string) {
 		t.Helper()
 		config := jetstream.StreamConfig{Name: stream, Subjects: []string{strings.ToLower(stream)}}
@@ -193,9 +205,7 @@ func testAccounts(t *testing.T, open bool) {
 	mapper.Add(v1.GroupVersion.WithKind("Stream"), meta.RESTScopeNamespace)
 	c := fake.NewClientBuilder().WithScheme(simScheme(t)).WithRESTMapper(mapper).WithObjects(objects...).Build()
 	mgr, s := &auditManager{client: c, scheme: simScheme(t)}, newServers(address, dialNATS)
-	if err := external.ServeAudits(mgr, s.audits(c, c)); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.Must(t, external.ServeAudits(mgr, s.audits(c, c)))
 	answer := httptest.NewRecorder()
 	mgr.handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, external.AuditPath, nil))
 	want := `{"systems":[{"name":"` + address + `","orphans":[{"scope":"BLOG","id":"LOST","owner":"gone"}],"missing":[` +
@@ -217,11 +227,12 @@ func testAccounts(t *testing.T, open bool) {
 	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	var streams, wanted []string
+	var streams []string
 	for _, obj := range got.Systems[0].Objects {
 		streams = append(streams, obj.Namespace+"/"+obj.Name+" with "+obj.Spec.Server.CredentialsSecret)
 	}
-	if wanted = []string{"blog/orders with nats", "blog/taken with nats", "shop/orders with nats"}; open {
+	wanted := []string{"blog/orders with nats", "blog/taken with nats", "shop/orders with nats"}
+	if open {
 		wanted = slices.Insert(wanted, 2, "mine/orders with ")
 	}
 	if diff := cmp.Diff(wanted, streams); diff != "" || got.Systems[0].Error != "" {
