@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
 )
@@ -26,6 +27,14 @@ func (l *lists) List(context.Context) ([]external.Resource, error) {
 	first := (*l)[0]
 	*l = (*l)[1:]
 	return first, nil
+}
+
+// holders returns objects without a scope.
+func holders[T client.Object](all []T) (made []external.Holder) {
+	for _, obj := range all {
+		made = append(made, external.Holder{Object: obj})
+	}
+	return made
 }
 
 func TestAudit(t *testing.T) {
@@ -44,24 +53,24 @@ func TestAudit(t *testing.T) {
 		objects          []*Depot
 		orphans, missing []string
 	}{
-		"all is well":                    {before: []external.Resource{{"1", "u"}}, objects: []*Depot{object("u", "1")}},
-		"the owner is gone":              {before: []external.Resource{{"1", "u"}}, orphans: []string{"1"}},
-		"another object of the name":     {before: []external.Resource{{"1", "u"}}, objects: []*Depot{object("v", "")}, orphans: []string{"1"}},
-		"a duplicate":                    {before: []external.Resource{{"1", "u"}, {"2", "u"}}, objects: []*Depot{object("u", "1")}, orphans: []string{"2"}},
-		"listed twice":                   {before: []external.Resource{{"1", "u"}, {"1", "u"}}, orphans: []string{"1"}},
-		"of another operator":            {before: []external.Resource{{"1", ""}}},
-		"adopted, without an owner":      {before: []external.Resource{{"1", ""}}, objects: []*Depot{object("u", "1")}},
-		"just created, not recorded yet": {before: []external.Resource{{"1", "u"}}, objects: []*Depot{object("u", "")}},
+		"all is well":                    {before: []external.Resource{{ID: "1", Owner: "u"}}, objects: []*Depot{object("u", "1")}},
+		"the owner is gone":              {before: []external.Resource{{ID: "1", Owner: "u"}}, orphans: []string{"1"}},
+		"another object of the name":     {before: []external.Resource{{ID: "1", Owner: "u"}}, objects: []*Depot{object("v", "")}, orphans: []string{"1"}},
+		"a duplicate":                    {before: []external.Resource{{ID: "1", Owner: "u"}, {ID: "2", Owner: "u"}}, objects: []*Depot{object("u", "1")}, orphans: []string{"2"}},
+		"listed twice":                   {before: []external.Resource{{ID: "1", Owner: "u"}, {ID: "1", Owner: "u"}}, orphans: []string{"1"}},
+		"of another operator":            {before: []external.Resource{{ID: "1", Owner: ""}}},
+		"adopted, without an owner":      {before: []external.Resource{{ID: "1", Owner: ""}}, objects: []*Depot{object("u", "1")}},
+		"just created, not recorded yet": {before: []external.Resource{{ID: "1", Owner: "u"}}, objects: []*Depot{object("u", "")}},
 		"the resource is gone":           {objects: []*Depot{object("u", "1")}, missing: []string{"u"}},
 		"deleted with its resource":      {objects: []*Depot{deleted}},
-		"deleted meanwhile":              {before: []external.Resource{{"1", "u"}}, after: []external.Resource{}},
-		"created meanwhile":              {after: []external.Resource{{"1", "u"}}, objects: []*Depot{object("u", "1")}},
+		"deleted meanwhile":              {before: []external.Resource{{ID: "1", Owner: "u"}}, after: []external.Resource{}},
+		"created meanwhile":              {after: []external.Resource{{ID: "1", Owner: "u"}}, objects: []*Depot{object("u", "1")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tt.after == nil {
 				tt.after = tt.before
 			}
-			found, err := external.Audit(t.Context(), &lists{tt.before, tt.after}, func(context.Context) ([]*Depot, error) { return tt.objects, nil })
+			found, err := external.Audit(t.Context(), &lists{tt.before, tt.after}, func(context.Context) ([]external.Holder, error) { return holders(tt.objects), nil })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +79,7 @@ func TestAudit(t *testing.T) {
 				orphans = append(orphans, r.ID)
 			}
 			for _, obj := range found.Missing {
-				missing = append(missing, obj.Name)
+				missing = append(missing, obj.GetName())
 			}
 			if diff := cmp.Diff([][]string{tt.orphans, tt.missing}, [][]string{orphans, missing}); diff != "" {
 				t.Error(diff)
@@ -80,15 +89,15 @@ func TestAudit(t *testing.T) {
 }
 
 func TestAuditFails(t *testing.T) {
-	none := func(context.Context) ([]*Depot, error) { return nil, nil }
+	none := func(context.Context) ([]external.Holder, error) { return nil, nil }
 	wrong := errors.New("no permission")
 	for name, tt := range map[string]struct {
 		lists   lists
-		objects func(context.Context) ([]*Depot, error)
+		objects func(context.Context) ([]external.Holder, error)
 		want    string
 	}{
 		"first list":  {nil, none, "listing the resources: no list is left"},
-		"objects":     {lists{nil}, func(context.Context) ([]*Depot, error) { return nil, wrong }, "listing the objects: no permission"},
+		"objects":     {lists{nil}, func(context.Context) ([]external.Holder, error) { return nil, wrong }, "listing the objects: no permission"},
 		"second list": {lists{nil}, none, "listing the resources again: no list is left"},
 	} {
 		if _, err := external.Audit(t.Context(), &tt.lists, tt.objects); err == nil || err.Error() != tt.want {

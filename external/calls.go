@@ -43,6 +43,15 @@ type Calls[T client.Object] struct {
 	// is invalid.
 	Failures int
 	Pause    time.Duration
+
+	shared *calls[T] // of Shared
+}
+
+// Shared returns calls whose limits hold for all who are given them together: for the reconciles of
+// Options.Calls, and for the imports of [ImportOf].
+func (c Calls[T]) Shared() Calls[T] {
+	c.shared = newCalls(c)
+	return c
 }
 
 // calls are the limits of all systems.
@@ -61,6 +70,9 @@ type breaker struct {
 }
 
 func newCalls[T client.Object](c Calls[T]) *calls[T] {
+	if c.shared != nil {
+		return c.shared
+	}
 	c.Deadline, c.Failures, c.Pause = cmp.Or(c.Deadline, 30*time.Second), cmp.Or(c.Failures, 5), cmp.Or(c.Pause, 30*time.Second)
 	return &calls[T]{Calls: c, places: make(map[string]*places), breakers: make(map[string]*breaker), keys: make(map[types.UID]string)}
 }
@@ -82,6 +94,12 @@ func (c *calls[T]) of(obj T) (name string, s *places, b *breaker) {
 			alone = string(obj.GetUID())
 		}
 	}
+	s, b = c.at(key, alone, name)
+	return name, s, b
+}
+
+// at returns the limits for a key. The mutex is held.
+func (c *calls[T]) at(key, alone, name string) (s *places, b *breaker) {
 	if s = c.places[key]; s == nil {
 		s = newPlaces(c.PerSecond, c.Burst)
 		c.places[key] = s
@@ -90,7 +108,7 @@ func (c *calls[T]) of(obj T) (name string, s *places, b *breaker) {
 		b = c.newBreaker(name)
 		c.breakers[key+"\n"+alone] = b
 	}
-	return name, s, b
+	return s, b
 }
 
 func (c *calls[T]) newBreaker(name string) *breaker {
@@ -130,6 +148,45 @@ func (c *calls[T]) do(ctx context.Context, obj T, what string, call func(ctx con
 		s.slow()
 		return nil, s.later(of, after, name)
 	})
+}
+
+// tries is how often ask calls a system that asks for fewer calls.
+const tries = 5
+
+// ask calls a system on behalf of no object, as its limits allow. It waits, also for a system that asks
+// for fewer calls. A failure does not count against the system, because it may be one of the caller.
+func (c *calls[T]) ask(ctx context.Context, system string, call func(ctx context.Context) error) error {
+	name, key := "the external system "+system, ""
+	if c.System != nil {
+		key = system
+	}
+	c.mu.Lock()
+	s, b := c.at(key, "", name)
+	c.mu.Unlock()
+	for try := 1; ; try++ {
+		if b.State() == gobreaker.StateOpen {
+			return fmt.Errorf("%s could not be reached %d times in a row", name, c.Failures)
+		}
+		if err := s.limiter.Wait(ctx); err != nil {
+			return err
+		}
+		calling, cancel := context.WithTimeout(ctx, c.Deadline)
+		err := call(calling)
+		cancel()
+		after, slower := throttled(err)
+		if !slower {
+			s.answered()
+			return err
+		}
+		if s.slow(); try == tries {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(max(after, time.Second)):
+		}
+	}
 }
 
 // connect is do for what makes a client. Mostly it has a connection already, and calls nothing: no

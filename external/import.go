@@ -7,19 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"regexp"
+	"maps"
+	"math"
 	"slices"
-	"strings"
+	"sync/atomic"
 
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-
-	"github.com/ctrlkit/ctrlkit/internal/orphans"
 )
 
 // An Importer is a [Lister] that knows which object a resource would have.
@@ -27,7 +20,8 @@ type Importer[T client.Object] interface {
 	Lister
 	// Import returns an object with a name, and a spec with which the resource is as it should be:
 	// what Observe then reports is UpToDate, but for the owner. [Describe] helps, and its errors are to be
-	// returned. Labels may be made of tags of the resource. It changes nothing outside.
+	// returned. Labels may be made of tags of the resource. It changes nothing outside. It is called for
+	// several resources at the same time.
 	Import(ctx context.Context, r Resource) (T, error)
 }
 
@@ -57,148 +51,152 @@ func Describe[T client.Object](ctx context.Context, c Client[T], obj T, id strin
 }
 
 // Import returns manifests of the resources that no object has and no owner is stored with, by
-// their ids. When they are applied, the operator adopts the resources: each has the
-// [IDAnnotation]. What is stored with an owner is left out: it is an orphan, or belongs to an object
-// of another cluster.
+// their scopes and ids. When they are applied, the operator adopts the resources, if it may: each
+// has the [IDAnnotation]. What is stored with an owner is left out: it is an orphan, or belongs to
+// an object of another cluster.
 //
-//   - Objects returns all objects of the kind, as for [Audit].
-//   - Want chooses resources; nil stands for all.
+//   - Objects returns all objects whose resources are in the system, as for [Audit].
+//   - Want chooses resources before they are read; nil stands for all.
+//   - Ten resources are read at the same time.
 //   - An error of one resource does not keep the others from being returned.
-func Import[T client.Object](ctx context.Context, system Importer[T], objects func(ctx context.Context) ([]T, error), want func(Resource) bool) ([]T, error) {
-	listed, err := system.List(ctx)
+//   - A name that an object of the system has, or another manifest, gets a suffix.
+func Import[T client.Object](ctx context.Context, system Importer[T], objects func(ctx context.Context) ([]Holder, error), want func(Resource) bool) ([]T, error) {
+	i := importing[T]{name: "the system", system: system, objects: objects, calls: newCalls(Calls[T]{})}
+	found, failed, err := i.run(ctx, want, new(counter))
+	if err != nil {
+		return nil, err
+	}
+	taken := make(names, len(i.holders))
+	for _, h := range i.holders {
+		taken[nameOf(goType(h.Object), h.Object)] = "an object that exists"
+	}
+	all := make([]T, 0, len(found))
+	for _, f := range found {
+		if err := taken.give(goType(f.obj), f.obj, i.name, f.from); err != nil {
+			failed.add(f.from, err)
+			continue
+		}
+		all = append(all, f.obj.(T)) //nolint:errcheck // run returns no other
+	}
+	return all, failed.err()
+}
+
+// goType tells kinds apart where no scheme is known.
+func goType(obj client.Object) string { return fmt.Sprintf("%T", obj) }
+
+// importing is the import of one system.
+type importing[T client.Object] struct {
+	name    string
+	system  Importer[T]
+	objects func(ctx context.Context) ([]Holder, error)
+	calls   *calls[T]
+	holders []Holder
+}
+
+// imported is the object of a resource.
+type imported struct {
+	from Resource
+	obj  client.Object
+}
+
+// counter counts the resources of a system that were read, for who waits.
+type counter struct{ done, of atomic.Int64 }
+
+const (
+	importsAtOnce = 10 // of one system; more could be a burden
+	unanswered    = 5  // calls in a row, after which the rest is not read
+)
+
+// atOnce returns how many resources are read at the same time. Those that wait for a rate limit keep
+// places before the calls of reconciles: no more than it allows in a second.
+func (i *importing[T]) atOnce() int {
+	if i.calls.PerSecond <= 0 {
+		return importsAtOnce
+	}
+	return min(importsAtOnce, int(math.Ceil(i.calls.PerSecond)))
+}
+
+// run reads the resources that are wanted, and returns their objects in the order of their places.
+func (i *importing[T]) run(ctx context.Context, want func(Resource) bool, count *counter) ([]imported, *failures, error) {
+	wanted, err := i.wanted(ctx, want)
+	if err != nil {
+		return nil, nil, err
+	}
+	count.of.Store(int64(len(wanted)))
+	objects, errs := make([]T, len(wanted)), make([]error, len(wanted))
+	var silent atomic.Int64 // calls in a row without an answer
+	concurrently(i.atOnce(), len(wanted), func(n int) {
+		defer count.done.Add(1)
+		switch {
+		case ctx.Err() != nil:
+			errs[n] = context.Cause(ctx)
+			return
+		case silent.Load() >= unanswered:
+			errs[n] = fmt.Errorf("not read, because %d calls in a row were not answered", unanswered)
+			return
+		}
+		errs[n] = i.calls.ask(ctx, i.name, func(ctx context.Context) error {
+			return caught(func() (err error) {
+				objects[n], err = i.system.Import(ctx, wanted[n])
+				return err
+			})
+		})
+		if _, slower := throttled(errs[n]); slower || errors.Is(errs[n], context.DeadlineExceeded) {
+			silent.Add(1)
+		} else {
+			silent.Store(0)
+		}
+	})
+	found, failed := make([]imported, 0, len(wanted)), new(failures)
+	for n, r := range wanted {
+		switch {
+		case errors.Is(errs[n], ErrAbsent) || errors.Is(errs[n], ErrOwned):
+		case errs[n] != nil:
+			failed.add(r, errs[n])
+		default:
+			annotate(objects[n], IDAnnotation, r.ID)
+			label(objects[n], r.Labels)
+			found = append(found, imported{r, objects[n]})
+		}
+	}
+	return found, failed, nil
+}
+
+// wanted returns the resources without an object and an owner that are wanted.
+func (i *importing[T]) wanted(ctx context.Context, want func(Resource) bool) ([]Resource, error) {
+	ctx, cancel := context.WithTimeout(ctx, auditsTake)
+	defer cancel()
+	listed, err := i.system.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing the resources: %w", err)
 	}
-	existing, err := objects(ctx)
-	if err != nil {
+	if i.holders, err = i.objects(ctx); err != nil {
 		return nil, fmt.Errorf("listing the objects: %w", err)
 	}
-	taken := make(map[string]bool, len(existing))
-	for _, obj := range existing {
-		taken[IDOf(obj)] = true
+	taken := make(map[place]bool, len(i.holders))
+	for _, h := range i.holders {
+		taken[place{h.Scope, IDOf(h.Object)}] = true
 	}
-	slices.SortStableFunc(listed, func(a, b Resource) int { return strings.Compare(a.ID, b.ID) })
-	var all []T
-	var failed []error
-	names := make(map[client.ObjectKey]string, len(listed))
-	for _, r := range listed {
-		if r.Owner != "" || taken[r.ID] || want != nil && !want(r) {
-			continue
+	listed = slices.Clone(listed)
+	slices.SortStableFunc(listed, comparePlaces)
+	return slices.DeleteFunc(listed, func(r Resource) bool {
+		if r.Owner != "" || taken[r.place()] || want != nil && !want(r) {
+			return true
 		}
-		taken[r.ID] = true // a list may have it twice
-		obj, err := system.Import(ctx, r)
-		switch {
-		case errors.Is(err, ErrAbsent) || errors.Is(err, ErrOwned):
-			continue
-		case err == nil:
-			if mistakes := apivalidation.NameIsDNSSubdomain(obj.GetName(), false); len(mistakes) > 0 {
-				err = fmt.Errorf("its object can't have the name %q: %s", obj.GetName(), mistakes[0])
-			}
-		}
-		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", r.ID, err))
-			continue
-		}
-		key := client.ObjectKeyFromObject(obj)
-		if other, twice := names[key]; twice {
-			failed = append(failed, fmt.Errorf("%s: its object is to be named %q, as that of %q", r.ID, key.Name, other))
-			continue
-		}
-		names[key] = r.ID
-		annotate(obj, IDAnnotation, r.ID)
-		all = append(all, obj)
+		taken[r.place()] = true // a list may have it twice
+		return false
+	}), nil
+}
+
+// label sets labels of an object.
+func label(obj client.Object, labels map[string]string) {
+	if len(labels) == 0 {
+		return
 	}
-	return all, errors.Join(failed...)
-}
-
-// ImportPath is where an operator serves what can be imported, below the address of its metrics.
-const ImportPath = orphans.ImportPath
-
-// A SystemImport is what can be imported from one external system, made by [ImportOf].
-type SystemImport struct {
-	name string
-	run  func(ctx context.Context, c client.Client, namespace string, want func(Resource) bool) ([]map[string]any, error)
-}
-
-// ImportOf returns what can be imported from a system, whose name is for people: its address. System
-// and objects are as for [Import], which is called when a user asks for it.
-func ImportOf[T client.Object](name string, system Importer[T], objects func(ctx context.Context) ([]T, error)) SystemImport {
-	return SystemImport{name, func(ctx context.Context, c client.Client, namespace string, want func(Resource) bool) ([]map[string]any, error) {
-		found, failed := Import(ctx, system, objects, want)
-		manifests := make([]map[string]any, 0, len(found))
-		for _, obj := range found {
-			gvk, err := c.GroupVersionKindFor(obj)
-			if err != nil {
-				return nil, err
-			}
-			if namespaced, err := c.IsObjectNamespaced(obj); err != nil {
-				return nil, err
-			} else if namespaced && obj.GetNamespace() == "" {
-				obj.SetNamespace(namespace)
-			}
-			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-			if err != nil {
-				return nil, err
-			}
-			content["apiVersion"], content["kind"] = gvk.ToAPIVersionAndKind()
-			delete(content, "status")
-			unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-			manifests = append(manifests, content)
-		}
-		return manifests, failed
-	}}
-}
-
-// ServeImports serves what can be imported for "ctrlkit import", as [ServeAudits] serves audits.
-func ServeImports(mgr manager.Manager, systems func(ctx context.Context) ([]SystemImport, error)) error {
-	return mgr.AddMetricsServerExtraHandler(ImportPath, importHandler(mgr.GetClient(), systems))
-}
-
-func importHandler(c client.Client, systems func(ctx context.Context) ([]SystemImport, error)) http.Handler {
-	return oneAtATime(func(ctx context.Context, r *http.Request) (any, error) {
-		query := r.URL.Query()
-		name := query.Get("name")
-		matches := globOf(name).MatchString
-		selector, err := labels.Parse(query.Get("selector"))
-		if err != nil {
-			return nil, fmt.Errorf("%w: the selector: %w", errQuestion, err)
-		}
-		all, err := systems(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("finding out which systems there are: %w", err)
-		}
-		report := &orphans.Imports{Systems: []orphans.Import{}}
-		for _, system := range all {
-			result := orphans.Import{Name: system.name}
-			manifests, err := system.run(ctx, c, query.Get("namespace"), func(r Resource) bool {
-				return name == "" || name == r.ID || matches(r.ID)
-			})
-			if err != nil {
-				result.Error = err.Error()
-			}
-			for _, content := range manifests {
-				if selector.Matches(labels.Set(labelsOf(content))) {
-					result.Objects = append(result.Objects, content)
-				}
-			}
-			report.Systems = append(report.Systems, result)
-		}
-		return report, nil
-	})
-}
-
-// globOf returns the expression of a pattern in which * stands for any text and ? for a character:
-// ids may have any others.
-func globOf(pattern string) *regexp.Regexp {
-	return regexp.MustCompile("^(?s:" + strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(pattern)) + ")$")
-}
-
-func labelsOf(content map[string]any) map[string]string {
-	metadata, _ := content["metadata"].(map[string]any)
-	found, _ := metadata["labels"].(map[string]any)
-	all := make(map[string]string, len(found))
-	for key, value := range found {
-		all[key] = fmt.Sprint(value)
+	all := obj.GetLabels()
+	if all == nil {
+		all = make(map[string]string, len(labels))
 	}
-	return all
+	maps.Copy(all, labels)
+	obj.SetLabels(all)
 }

@@ -6,13 +6,13 @@ package external
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -31,7 +31,7 @@ type SystemAudit struct {
 
 // AuditOf returns the audit of a system, whose name is for people: its address. System and objects
 // are as for [Audit], which is called when a user asks for it.
-func AuditOf[T client.Object](name string, system Lister, objects func(ctx context.Context) ([]T, error)) SystemAudit {
+func AuditOf(name string, system Lister, objects func(ctx context.Context) ([]Holder, error)) SystemAudit {
 	return SystemAudit{name, func(ctx context.Context, scheme *runtime.Scheme) (orphans.System, error) {
 		found, err := Audit(ctx, system, objects)
 		if err != nil {
@@ -39,7 +39,7 @@ func AuditOf[T client.Object](name string, system Lister, objects func(ctx conte
 		}
 		var result orphans.System
 		for _, r := range found.Orphans {
-			result.Orphans = append(result.Orphans, orphans.Resource{ID: r.ID, Owner: r.Owner})
+			result.Orphans = append(result.Orphans, orphans.Resource{Scope: r.Scope, ID: r.ID, Owner: r.Owner})
 		}
 		for _, obj := range found.Missing {
 			gvk, err := apiutil.GVKForObject(obj, scheme)
@@ -65,42 +65,18 @@ func ServeAudits(mgr manager.Manager, systems func(ctx context.Context) ([]Syste
 	return mgr.AddMetricsServerExtraHandler(AuditPath, auditHandler(mgr.GetScheme(), systems))
 }
 
-// auditsTake is the most that the audits of one question take.
-const auditsTake = time.Minute
+const (
+	auditsTake = time.Minute      // at most, those of one question
+	othersTake = 20 * time.Second // how long a question waits for the answer to another one
+)
 
 func auditHandler(scheme *runtime.Scheme, systems func(ctx context.Context) ([]SystemAudit, error)) http.Handler {
-	return oneAtATime(func(ctx context.Context, _ *http.Request) (any, error) { return runAudits(ctx, scheme, systems) })
-}
-
-// errQuestion says that the question is wrong.
-var errQuestion = errors.New("wrong question")
-
-// oneAtATime returns a handler that answers one question after the other, with JSON: audits are
-// expensive, and a user may ask twice.
-func oneAtATime(answer func(ctx context.Context, r *http.Request) (any, error)) http.Handler {
-	running := make(chan struct{}, 1)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet {
-			w.Header().Set("Allow", http.MethodGet)
-			http.Error(w, "only GET is supported", http.StatusMethodNotAllowed)
-			return
-		}
+	return oneAtATime("audit", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), auditsTake)
 		defer cancel()
-		select {
-		case running <- struct{}{}:
-			defer func() { <-running }()
-		case <-ctx.Done():
-			http.Error(w, "another audit is running", http.StatusServiceUnavailable)
-			return
-		}
-		report, err := answer(ctx, r)
+		report, err := runAudits(ctx, scheme, systems)
 		if err != nil {
-			code := http.StatusInternalServerError
-			if errors.Is(err, errQuestion) {
-				code = http.StatusBadRequest
-			}
-			http.Error(w, err.Error(), code)
+			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -108,20 +84,74 @@ func oneAtATime(answer func(ctx context.Context, r *http.Request) (any, error)) 
 	})
 }
 
+// oneAtATime returns a handler that answers one question after the other: audits are expensive, and a
+// user may ask twice.
+func oneAtATime(what string, answer http.HandlerFunc) http.Handler {
+	running := make(chan struct{}, 1)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			w.Header().Set("Allow", http.MethodGet)
+			http.Error(w, "only GET is supported", http.StatusMethodNotAllowed)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), othersTake)
+		defer cancel()
+		select {
+		case running <- struct{}{}:
+			defer func() { <-running }()
+		case <-ctx.Done():
+			http.Error(w, "another "+what+" is running", http.StatusServiceUnavailable)
+			return
+		}
+		answer(w, r)
+	})
+}
+
+// systemsAtOnce is how many systems are asked at the same time: one that hangs must not keep the
+// others from being shown.
+const systemsAtOnce = 10
+
 func runAudits(ctx context.Context, scheme *runtime.Scheme, systems func(ctx context.Context) ([]SystemAudit, error)) (*orphans.Report, error) {
 	all, err := systems(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("finding out which systems there are: %w", err)
 	}
-	report := &orphans.Report{Systems: []orphans.System{}}
-	for _, audit := range all {
-		result, err := audit.run(ctx, scheme)
+	report := &orphans.Report{Systems: make([]orphans.System, len(all))}
+	concurrently(systemsAtOnce, len(all), func(i int) {
+		result := &report.Systems[i]
+		err := caught(func() (err error) {
+			*result, err = all[i].run(ctx, scheme)
+			return err
+		})
 		if err != nil {
 			result.Error = err.Error()
 		}
-		result.Name = audit.name
-		report.Systems = append(report.Systems, result)
-	}
+		result.Name = all[i].name
+	})
 	report.Sort()
 	return report, nil
+}
+
+// concurrently calls do with 0 to n-1, so many at once, and waits for all.
+func concurrently(most, n int, do func(i int)) {
+	var group sync.WaitGroup
+	var next atomic.Int64
+	for range min(most, n) {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// caught returns a panic of a call as an error. In a goroutine of a handler it would end the operator.
+func caught(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return call()
 }

@@ -33,6 +33,8 @@ type servingManager struct {
 
 func (m *servingManager) GetClient() client.Client { return m.client }
 
+func (m *servingManager) GetAPIReader() client.Reader { return m.client }
+
 func (*servingManager) GetScheme() *runtime.Scheme { return siloScheme }
 
 func (m *servingManager) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
@@ -51,7 +53,9 @@ func TestServeAudits(t *testing.T) {
 	silo := func(name, id string) *Silo {
 		return &Silo{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "uid-1", Annotations: map[string]string{external.IDAnnotation: id}}}
 	}
-	objects := func(context.Context) ([]*Silo, error) { return []*Silo{silo("logs", "S1")}, nil }
+	objects := func(context.Context) ([]external.Holder, error) {
+		return []external.Holder{{Object: silo("logs", "S1")}}, nil
+	}
 	var systems []external.SystemAudit
 	var broken error
 	mgr := &servingManager{}

@@ -284,11 +284,11 @@ func obey(w *sim.World) {
 // audit ends a run that has left something in the system, or has lost something.
 func audit(w *sim.World) {
 	searchDepots(w)
-	found, err := external.Audit(context.Background(), inventory{w}, func(context.Context) ([]*Depot, error) {
-		var all []*Depot
+	found, err := external.Audit(context.Background(), inventory{w}, func(context.Context) ([]external.Holder, error) {
+		var all []external.Holder
 		list := sim.List(w, &DepotList{}, "")
 		for i := range list.Items {
-			all = append(all, &list.Items[i])
+			all = append(all, external.Holder{Object: &list.Items[i]})
 		}
 		return all, nil
 	})

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/external"
@@ -17,10 +18,11 @@ import (
 
 // A store is an external system with silos, for tests of single reconciles.
 type store struct {
-	n     int
-	all   map[string]*stored
-	calls []string
-	open  int // clients
+	n         int
+	all       map[string]*stored
+	importing sync.Mutex // by catalogs, which import several at once
+	calls     []string
+	open      int // clients
 	// fail returns what a method fails with; nil is right.
 	fail func(method string) error
 	// seen changes what Observe returns.

@@ -40,7 +40,7 @@ func (d dependencies) audits(live client.Reader) func(ctx context.Context) ([]ex
 // imports returns the databases of all servers that no object has.
 func (d dependencies) imports(live client.Reader) func(ctx context.Context) ([]external.SystemImport, error) {
 	return eachServer(d, live, func(name string, s *databaseServer) external.SystemImport {
-		return external.ImportOf(name, s, s.objects)
+		return external.ImportOf(name, s, s.objects, external.Calls[*v1.Database]{})
 	})
 }
 
@@ -72,18 +72,18 @@ func eachServer[V any](d dependencies, live client.Reader, of func(name string, 
 }
 
 // objects returns the Databases on any Server with the address.
-func (s *databaseServer) objects(ctx context.Context) ([]*v1.Database, error) {
+func (s *databaseServer) objects(ctx context.Context) ([]external.Holder, error) {
 	var list v1.DatabaseList
 	if err := s.live.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing Databases: %w", err)
 	}
-	var found []*v1.Database
+	var found []external.Holder
 	for i := range list.Items {
 		obj := &list.Items[i]
 		if slices.ContainsFunc(s.servers, func(server *v1.Server) bool {
 			return server.Namespace == obj.Namespace && server.Name == obj.Spec.Server
 		}) {
-			found = append(found, obj)
+			found = append(found, external.Holder{Object: obj})
 		}
 	}
 	return found, nil

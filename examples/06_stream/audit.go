@@ -11,37 +11,34 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/failure"
 )
-
-// An account is with which credentials streams are listed: those of a Secret in a namespace.
-type account struct{ namespace, secret string }
 
 // audits returns the audits of the servers that Streams use, for "ctrlkit orphans". Consumers are
 // not audited: they go with their streams.
 func (s *servers) audits(c client.Client, live client.Reader) func(ctx context.Context) ([]external.SystemAudit, error) {
-	return eachServer(s, c, live, func(address string, system *auditedServer, streams streamLister) external.SystemAudit {
-		return external.AuditOf(address, system, streams)
+	return eachServer(s, c, live, func(system *auditedServer) external.SystemAudit {
+		return external.AuditOf(system.address, system, system.objects)
 	})
 }
 
-// imports returns the streams of these servers that no object has, for "ctrlkit import".
-func (s *servers) imports(c client.Client, live client.Reader) func(ctx context.Context) ([]external.SystemImport, error) {
-	return eachServer(s, c, live, func(address string, system *auditedServer, streams streamLister) external.SystemImport {
-		return external.ImportOf(address, system, streams)
+// imports returns the streams of these servers that no object has, for "ctrlkit import". Calls are
+// those of the controller of Streams.
+func (s *servers) imports(c client.Client, live client.Reader, calls external.Calls[*v1.Stream]) func(ctx context.Context) ([]external.SystemImport, error) {
+	return eachServer(s, c, live, func(system *auditedServer) external.SystemImport {
+		return external.ImportOf(system.address, system, system.objects, calls)
 	})
 }
-
-// A streamLister lists the Streams of a server.
-type streamLister = func(ctx context.Context) ([]*v1.Stream, error)
 
 // eachServer returns what is made of each server that Streams use.
-func eachServer[V any](s *servers, c client.Client, live client.Reader, of func(address string, system *auditedServer, streams streamLister) V) func(ctx context.Context) ([]V, error) {
+func eachServer[V any](s *servers, c client.Client, live client.Reader, of func(system *auditedServer) V) func(ctx context.Context) ([]V, error) {
 	return func(ctx context.Context) ([]V, error) {
 		all, err := streamsBy(ctx, live, s.address)
 		if err != nil {
@@ -49,17 +46,7 @@ func eachServer[V any](s *servers, c client.Client, live client.Reader, of func(
 		}
 		var made []V
 		for _, address := range slices.Sorted(maps.Keys(all)) {
-			system := &auditedServer{servers: s, client: c, address: address, accounts: map[account]bool{}}
-			if len(all[address]) == 0 { // it is the standard one
-				system.accounts[account{}] = true
-			}
-			for _, stream := range all[address] {
-				system.accounts[account{stream.Namespace, stream.Spec.Server.CredentialsSecret}] = true
-			}
-			made = append(made, of(address, system, func(ctx context.Context) ([]*v1.Stream, error) {
-				now, err := streamsBy(ctx, live, s.address)
-				return now[address], err
-			}))
+			made = append(made, of(newAuditedServer(s, c, live, address, all[address])))
 		}
 		return made, nil
 	}
@@ -79,69 +66,138 @@ func streamsBy(ctx context.Context, live client.Reader, address func(v1.Server) 
 	return all, nil
 }
 
-// An auditedServer lists the streams that the accounts of a server have.
+// An auditedServer lists the streams of the accounts of a server. The names of streams are unique in an
+// account.
 type auditedServer struct {
 	*servers
-	client   client.Client
-	address  string
-	accounts map[account]bool
+	client      client.Client
+	live        client.Reader
+	address     string
+	credentials map[client.ObjectKey]bool // the Secrets of Streams, and whether there is a Stream
+
+	mu       sync.Mutex // for both below
+	accounts map[client.ObjectKey]string
+	first    map[string]client.ObjectKey // the Secret by which the streams of an account were listed
 }
 
 var _ external.Importer[*v1.Stream] = (*auditedServer)(nil)
 
+func newAuditedServer(s *servers, c client.Client, live client.Reader, address string, streams []*v1.Stream) *auditedServer {
+	a := &auditedServer{servers: s, client: c, live: live, address: address, accounts: map[client.ObjectKey]string{}, first: map[string]client.ObjectKey{}}
+	a.credentials = map[client.ObjectKey]bool{{}: false} // a client without credentials may have an account, too
+	for _, stream := range streams {
+		a.credentials[secretOf(stream)] = true
+	}
+	return a
+}
+
+// secretOf returns the Secret of a Stream, an empty key if it has none.
+func secretOf(stream *v1.Stream) client.ObjectKey {
+	if stream.Spec.Server.CredentialsSecret == "" {
+		return client.ObjectKey{}
+	}
+	return client.ObjectKey{Namespace: stream.Namespace, Name: stream.Spec.Server.CredentialsSecret}
+}
+
+// objects returns the Streams on the server, with their accounts.
+func (a *auditedServer) objects(ctx context.Context) ([]external.Holder, error) {
+	all, err := streamsBy(ctx, a.live, a.servers.address)
+	if err != nil {
+		return nil, err
+	}
+	var holders []external.Holder
+	for _, stream := range all[a.address] {
+		account, err := a.account(ctx, secretOf(stream))
+		if err != nil {
+			return nil, err
+		}
+		holders = append(holders, external.Holder{Object: stream, Scope: account})
+	}
+	return holders, nil
+}
+
+// account returns the account that credentials are for: several Secrets may be for one.
+func (a *auditedServer) account(ctx context.Context, with client.ObjectKey) (string, error) {
+	a.mu.Lock()
+	account, known := a.accounts[with]
+	a.mu.Unlock()
+	if known {
+		return account, nil
+	}
+	lease, err := a.connect(ctx, with)
+	if err != nil {
+		return "", err
+	}
+	account, err = lease.Conn.Account(ctx)
+	if err := errors.Join(err, lease.Release()); err != nil {
+		return "", err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.accounts[with] = account
+	return account, nil
+}
+
+func (a *auditedServer) connect(ctx context.Context, with client.ObjectKey) (*external.Lease[Server], error) {
+	return a.lease(ctx, a.client, with.Namespace, v1.Server{Address: a.address, CredentialsSecret: with.Name})
+}
+
 // List implements [external.Lister].
-func (a *auditedServer) List(ctx context.Context) ([]external.Resource, error) {
-	found := map[external.Resource]bool{} // several accounts may have one
-	for with := range a.accounts {
-		if err := a.listWith(ctx, with, found); err != nil {
+func (a *auditedServer) List(ctx context.Context) (all []external.Resource, err error) {
+	listed := map[string]bool{}
+	for _, with := range slices.SortedFunc(maps.Keys(a.credentials), func(a, b client.ObjectKey) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace))
+	}) {
+		account, err := a.account(ctx, with)
+		switch {
+		case err != nil && !a.credentials[with] && failure.Classify(err).Class == failure.ClassForbidden:
+			continue // the server has no account for clients without credentials
+		case err != nil:
+			return nil, err
+		case listed[account]:
+			continue
+		}
+		listed[account] = true
+		a.mu.Lock()
+		a.first[account] = with
+		a.mu.Unlock()
+		if all, err = a.listWith(ctx, with, account, all); err != nil {
 			return nil, err
 		}
 	}
-	return slices.Collect(maps.Keys(found)), nil
+	return all, nil
 }
 
-func (a *auditedServer) listWith(ctx context.Context, with account, found map[external.Resource]bool) error {
-	lease, err := a.lease(ctx, a.client, with.namespace, v1.Server{Address: a.address, CredentialsSecret: with.secret})
+func (a *auditedServer) listWith(ctx context.Context, with client.ObjectKey, account string, all []external.Resource) ([]external.Resource, error) {
+	lease, err := a.connect(ctx, with)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	streams, err := lease.Conn.Streams(ctx)
 	for _, config := range streams {
-		found[external.Resource{ID: config.Name, Owner: config.Metadata[ownerKey]}] = true
+		all = append(all, external.Resource{Scope: account, ID: config.Name, Owner: config.Metadata[ownerKey]})
 	}
-	return errors.Join(err, lease.Release())
+	return all, errors.Join(err, lease.Release())
 }
 
 // Import implements [external.Importer]. The object is named after the stream. If the stream was found
 // by the credentials of a Secret, it is in the namespace of that.
 func (a *auditedServer) Import(ctx context.Context, r external.Resource) (*v1.Stream, error) {
-	accounts := slices.SortedFunc(maps.Keys(a.accounts), func(a, b account) int {
-		return cmp.Or(strings.Compare(a.secret, b.secret), strings.Compare(a.namespace, b.namespace))
-	})
-	for _, with := range accounts {
-		obj, err := a.importWith(ctx, with, r.ID)
-		if !errors.Is(err, external.ErrAbsent) {
-			return obj, err
-		}
-	}
-	return nil, external.ErrAbsent
-}
-
-func (a *auditedServer) importWith(ctx context.Context, with account, id string) (*v1.Stream, error) {
-	server := v1.Server{CredentialsSecret: with.secret}
+	a.mu.Lock()
+	with := a.first[r.Scope]
+	a.mu.Unlock()
+	server := v1.Server{CredentialsSecret: with.Name}
 	if a.address != a.servers.address(server) {
 		server.Address = a.address
 	}
-	lease, err := a.lease(ctx, a.client, with.namespace, v1.Server{Address: a.address, CredentialsSecret: with.secret})
+	lease, err := a.connect(ctx, with)
 	if err != nil {
 		return nil, err
 	}
 	c := &streamClient{lease: lease, address: a.address}
-	obj := &v1.Stream{ObjectMeta: metav1.ObjectMeta{Name: strings.Trim(strings.ReplaceAll(strings.ToLower(id), "_", "-"), "-")}}
-	if obj.Spec = (v1.StreamSpec{Name: id, Server: server}); with.secret != "" {
-		obj.Namespace = with.namespace
-	}
-	if err := errors.Join(external.Describe(ctx, c, obj, id), c.Close()); err != nil {
+	obj := &v1.Stream{ObjectMeta: metav1.ObjectMeta{Namespace: with.Namespace, Name: strings.Trim(strings.ReplaceAll(strings.ToLower(r.ID), "_", "-"), "-")}}
+	obj.Spec = v1.StreamSpec{Name: r.ID, Server: server}
+	if err := errors.Join(external.Describe(ctx, c, obj, r.ID), c.Close()); err != nil {
 		return nil, err
 	}
 	spec, now := &obj.Spec, c.now

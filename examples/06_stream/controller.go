@@ -39,6 +39,9 @@ func addControllers(mgr ctrl.Manager, s settings, observers ...journal.Observer)
 	if err := mgr.Add(&servers.pool); err != nil { // it closes the connections when the operator ends
 		return err
 	}
+	calls := external.Calls[*v1.Stream]{ // for imports, too
+		Deadline: 5 * time.Second, System: func(obj *v1.Stream) string { return servers.address(obj.Spec.Server) },
+	}.Shared()
 	streamEngine, err := step.New(step.Options[*v1.Stream]{
 		Name: "stream", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("stream-operator"),
 		Observers: observers, SkipUnchanged: true,
@@ -46,9 +49,7 @@ func addControllers(mgr ctrl.Manager, s settings, observers ...journal.Observer)
 		external.New("Stream", streams{servers}, external.Options[*v1.Stream]{
 			Identity: external.ByName(streamName), Poll: s.poll, References: []reference.Of[*v1.Stream]{credentialsOf},
 			ConnectionSecret: func(obj *v1.Stream) string { return obj.Spec.ConnectionSecret },
-			Calls: external.Calls[*v1.Stream]{
-				Deadline: 5 * time.Second, System: func(obj *v1.Stream) string { return servers.address(obj.Spec.Server) },
-			},
+			Calls:            calls,
 		}),
 		reference.Protect(streamOf),
 	)
@@ -85,7 +86,7 @@ func addControllers(mgr ctrl.Manager, s settings, observers ...journal.Observer)
 	if err := external.ServeAudits(mgr, servers.audits(mgr.GetClient(), mgr.GetAPIReader())); err != nil { // for ctrlkit orphans
 		return err
 	}
-	if err := external.ServeImports(mgr, servers.imports(mgr.GetClient(), mgr.GetAPIReader())); err != nil { // for ctrlkit import
+	if err := external.ServeImports(mgr, servers.imports(mgr.GetClient(), mgr.GetAPIReader(), calls)); err != nil { // for ctrlkit import
 		return err
 	}
 	return consumerEngine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Consumer{}))

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,6 +27,10 @@ type Server interface {
 	UpdateStream(ctx context.Context, config jetstream.StreamConfig) error
 	DeleteStream(ctx context.Context, name string) error
 	Streams(ctx context.Context) ([]jetstream.StreamConfig, error)
+
+	// Account returns the account in which the names of these streams are unique, empty for that of a
+	// server without accounts.
+	Account(ctx context.Context) (string, error)
 
 	Consumer(ctx context.Context, stream, name string) (jetstream.ConsumerConfig, error)
 	CreateConsumer(ctx context.Context, stream string, config jetstream.ConsumerConfig) error
@@ -126,6 +131,26 @@ func (s *natsServer) Streams(ctx context.Context) (all []jetstream.StreamConfig,
 		all = append(all, stream.Config)
 	}
 	return all, list.Err()
+}
+
+func (s *natsServer) Account(ctx context.Context) (string, error) {
+	const subject = "$SYS.REQ.USER.INFO"
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	answer, err := s.conn.RequestWithContext(ctx, subject, nil)
+	if err != nil {
+		return "", fmt.Errorf("asking for the account of the user, who has to be allowed to publish to %s: %w", subject, err)
+	}
+	var info struct {
+		Data struct{ Account string } `json:"data"`
+	}
+	if err := json.Unmarshal(answer.Data, &info); err != nil || info.Data.Account == "" {
+		return "", fmt.Errorf("the server does not say which account the user has: %.200s", answer.Data)
+	}
+	if info.Data.Account == "$G" { // the global one
+		return "", nil
+	}
+	return info.Data.Account, nil
 }
 
 func (s *natsServer) Consumer(ctx context.Context, stream, name string) (jetstream.ConsumerConfig, error) {

@@ -184,6 +184,8 @@ func (s simServer) UpdateStream(ctx context.Context, config jetstream.StreamConf
 	return as(s.streams.Update(ctx, config.Name, encoded("", config, nil).Spec), jetstream.ErrStreamNotFound, nil)
 }
 
+func (simServer) Account(context.Context) (string, error) { return "", nil }
+
 func (s simServer) Streams(ctx context.Context) ([]jetstream.StreamConfig, error) {
 	all, err := s.streams.List(ctx)
 	configs := make([]jetstream.StreamConfig, len(all))

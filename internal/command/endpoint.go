@@ -96,15 +96,21 @@ type answer struct {
 
 // get sends a question to the operator. Config may be nil.
 func (f *operatorFlags) get(ctx context.Context, config *rest.Config, path string, query url.Values, atMost time.Duration) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
+	return f.read(ctx, config, path, query, nil)
+}
+
+// read does that without a limit, and has progress called with each JSON value of the answer as it
+// comes, if it is not nil: the body is then the last one.
+func (f *operatorFlags) read(ctx context.Context, config *rest.Config, path string, query url.Values, progress func(json.RawMessage)) (answer, error) {
 	base, err := url.Parse(f.endpoint)
 	if err != nil {
 		return answer{}, fmt.Errorf("--endpoint %q: %w", f.endpoint, err)
 	}
 	base.Path = strings.TrimSuffix(base.Path, "/") + path
 	base.RawQuery = query.Encode()
-	asking, cancel := context.WithTimeout(ctx, atMost)
-	defer cancel()
-	request, err := http.NewRequestWithContext(asking, http.MethodGet, base.String(), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base.String(), nil)
 	if err != nil {
 		return answer{}, fmt.Errorf("asking the operator at %s: %w", f.endpoint, err)
 	}
@@ -125,11 +131,29 @@ func (f *operatorFlags) get(ctx context.Context, config *rest.Config, path strin
 		return answer{}, fmt.Errorf("the operator does not answer at %s; set --endpoint to where it serves its metrics (%w)", f.endpoint, err)
 	}
 	defer response.Body.Close() //nolint:errcheck // only read from
-	body, err := io.ReadAll(io.LimitReader(response.Body, 16<<20))
+	body, err := lastOf(response, progress)
 	if err != nil {
 		return answer{}, fmt.Errorf("reading the answer of the operator at %s: %w", f.endpoint, err)
 	}
 	return answer{response.Header, response.StatusCode, response.Status, body}, nil
+}
+
+// lastOf returns the body of a response, or the last of its JSON values.
+func lastOf(response *http.Response, progress func(json.RawMessage)) (body []byte, err error) {
+	if progress == nil || response.StatusCode != http.StatusOK {
+		return io.ReadAll(io.LimitReader(response.Body, 16<<20))
+	}
+	for decoder := json.NewDecoder(response.Body); ; {
+		var value json.RawMessage
+		switch err := decoder.Decode(&value); {
+		case errors.Is(err, io.EOF):
+			return body, nil
+		case err != nil:
+			return nil, err
+		}
+		progress(value)
+		body = value
+	}
 }
 
 // transport returns what reaches the operator.

@@ -23,8 +23,12 @@ func TestImport(t *testing.T) {
 	other := map[string]any{"kind": "Stream", "metadata": map[string]any{"name": "other"}}
 	found := orphans.Import{Name: "nats://a", Objects: []map[string]any{orders, other}}
 	report := func(systems ...orphans.Import) orphans.Imports { return orphans.Imports{Systems: systems} }
+	hinted := report(found)
+	hinted.Adoptions = []orphans.Adoption{{Namespace: "shop", Patterns: []string{"ORDERS", `it's\*`}}}
 	endpoints := map[string]string{
 		"FOUND":   serveReport(t, orphans.ImportPath, http.StatusOK, report(found)),
+		"HINTED":  serveReport(t, orphans.ImportPath, http.StatusOK, hinted),
+		"ENDED":   serveReport(t, orphans.ImportPath, http.StatusOK, orphans.Imports{Progress: &orphans.Progress{Done: 1, Of: 2}}),
 		"NOTHING": serveReport(t, orphans.ImportPath, http.StatusOK, report(orphans.Import{Name: "nats://a"})),
 		"PARTLY":  serveReport(t, orphans.ImportPath, http.StatusOK, report(found, orphans.Import{Name: "nats://b", Error: "connection refused"})),
 		"ECHO": serveReport(t, orphans.ImportPath, http.StatusOK, func(r *http.Request) any {

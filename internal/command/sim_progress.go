@@ -44,12 +44,20 @@ func (p *progressWriter) show(m progress) {
 		p.clear()
 		fmt.Fprintln(p.w, m.Found)
 	case p.terminal:
-		p.clear()
-		fmt.Fprintf(p.w, "%s: %d of %d plans, %d with findings", m.Test, m.Done, m.Total, m.Bad)
-		p.open = true
+		p.line("%s: %d of %d plans, %d with findings", m.Test, m.Done, m.Total, m.Bad)
 	default:
 		fmt.Fprintf(p.w, "%s: %d of %d plans, %d with findings\n", m.Test, m.Done, m.Total, m.Bad)
 	}
+}
+
+// line shows a line that the next one replaces, in a terminal.
+func (p *progressWriter) line(format string, args ...any) {
+	if !p.terminal {
+		return
+	}
+	p.clear()
+	fmt.Fprintf(p.w, format, args...)
+	p.open = true
 }
 
 // clear removes the line that is replaced.

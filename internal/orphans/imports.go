@@ -15,9 +15,40 @@ import (
 // ImportPath is where an operator serves what can be imported, below the address of its metrics.
 const ImportPath = "/debug/ctrlkit/import"
 
-// Imports are what can be imported from all systems of an operator.
+// Imports are what can be imported from all systems of an operator. While they are read, the answer
+// says every second how far it is: what has Systems is the last of it.
 type Imports struct {
-	Systems []Import `json:"systems"`
+	Systems   []Import   `json:"systems,omitzero"`
+	Adoptions []Adoption `json:"adoptions,omitempty"`
+	Progress  *Progress  `json:"progress,omitempty"`
+}
+
+// Progress is how many resources were read so far.
+type Progress struct {
+	Done int `json:"done"`
+	Of   int `json:"of"` // as far as it is known
+}
+
+// An Adoption is what the owner of a namespace may have to allow before its objects adopt resources.
+type Adoption struct {
+	Namespace string   `json:"namespace"`
+	Patterns  []string `json:"patterns"` // of the ids, quoted as the annotation wants them
+}
+
+// adoptAnnotation has the patterns that the owner of a namespace allows, separated by commas.
+const adoptAnnotation = "external.ctrlkit.dev/adopt"
+
+// mostOfAnnotation is how long the value of the annotation may be in a command line.
+const mostOfAnnotation = 100 << 10
+
+// hint returns the comment that says how to allow it.
+func (a *Adoption) hint() string {
+	value := strings.Join(a.Patterns, ",")
+	if len(value) > mostOfAnnotation {
+		return fmt.Sprintf("# These are too many ids for the annotation %s of namespace %s: import them in parts, by NAME.\n", adoptAnnotation, clean(a.Namespace))
+	}
+	return fmt.Sprintf("# To let objects of namespace %[1]s adopt them: kubectl annotate namespace %[1]s %[2]s='%[3]s'\n",
+		clean(a.Namespace), adoptAnnotation, strings.ReplaceAll(clean(value), "'", `'\''`))
 }
 
 // An Import is what can be imported from one system.
@@ -50,18 +81,24 @@ func (r *Imports) Err() error {
 	return fmt.Errorf("not all can be imported: %s", strings.Join(all, "; "))
 }
 
-// Write writes the manifests as YAML documents, each with a comment that names its system.
+// Write writes the manifests as YAML documents, each with a comment that names its system. Comments on
+// top say what has to be allowed before they are applied.
 func (r *Imports) Write(w io.Writer) error {
 	var b bytes.Buffer
+	for _, a := range r.Adoptions {
+		b.WriteString(a.hint())
+	}
+	first := true
 	for _, s := range r.Systems {
 		for _, obj := range s.Objects {
 			data, err := yaml.Marshal(obj)
 			if err != nil {
 				return err
 			}
-			if b.Len() > 0 {
+			if !first {
 				b.WriteString("---\n")
 			}
+			first = false
 			fmt.Fprintf(&b, "# from %s\n%s", clean(s.Name), data)
 		}
 	}

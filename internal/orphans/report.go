@@ -34,8 +34,9 @@ type System struct {
 	Missing []Object   `json:"missing,omitempty"`
 }
 
-// A Resource has no object.
+// A Resource has no object in this cluster, as far as the operator knows.
 type Resource struct {
+	Scope string `json:"scope,omitempty"` // within the system, such as an account
 	ID    string `json:"id"`
 	Owner string `json:"owner"` // the UID of the object
 }
@@ -73,7 +74,9 @@ func (r *Report) Err() error {
 func (r *Report) Sort() {
 	slices.SortStableFunc(r.Systems, func(a, b System) int { return strings.Compare(a.Name, b.Name) })
 	for _, s := range r.Systems {
-		slices.SortStableFunc(s.Orphans, func(a, b Resource) int { return strings.Compare(a.ID, b.ID) })
+		slices.SortStableFunc(s.Orphans, func(a, b Resource) int {
+			return cmp.Or(strings.Compare(a.Scope, b.Scope), strings.Compare(a.ID, b.ID))
+		})
 		slices.SortStableFunc(s.Missing, func(a, b Object) int {
 			return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 		})
@@ -94,7 +97,11 @@ func (r *Report) Write(w io.Writer) error {
 	fmt.Fprintln(t, "SYSTEM\tRESOURCE\tOBJECT\tPROBLEM")
 	for _, s := range r.Systems {
 		for _, o := range s.Orphans {
-			fmt.Fprintf(t, "%s\t%s\tuid %s\tthe object is gone, or has another resource\n", clean(s.Name), clean(o.ID), clean(o.Owner))
+			id := o.ID
+			if o.Scope != "" {
+				id += " in " + o.Scope
+			}
+			fmt.Fprintf(t, "%s\t%s\tuid %s\tno object of this operator in this cluster has it\n", clean(s.Name), clean(id), clean(o.Owner))
 		}
 		for _, m := range s.Missing {
 			fmt.Fprintf(t, "%s\t%s\t%s\tthe resource is gone\n", clean(s.Name), clean(m.ID), clean(m.String()))

@@ -25,8 +25,8 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `SYSTEM     RESOURCE       OBJECT               PROBLEM
-nats://a   Z              uid u1               the object is gone, or has another resource
-nats://a   evil?[2J?tab   uid u2               the object is gone, or has another resource
+nats://a   Z              uid u1               no object of this operator in this cluster has it
+nats://a   evil?[2J?tab   uid u2               no object of this operator in this cluster has it
 nats://a   ORDERS         Stream shop/orders   the resource is gone
 `
 	if diff := cmp.Diff(want, text.String()); diff != "" {
