@@ -28,6 +28,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/cause"
+	"github.com/ctrlkit/ctrlkit/internal/tenure"
 	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
@@ -299,6 +300,11 @@ func (l dueLimiter) NumRequeues(reconcile.Request) int { return 0 }
 // their registration.
 func (k *kind) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	name := request.NamespacedName
+	ctx, cancel, err := tenure.Begin(ctx)
+	defer cancel()
+	if errors.Is(err, tenure.ErrExpired) {
+		return reconcile.Result{RequeueAfter: tenure.RequeueAfter}, nil
+	}
 	p := &pass{kind: k, name: name, began: time.Now(), readable: k.feed.isRunning()}
 	if !k.feed.isKnown() {
 		return reconcile.Result{}, nil // until the feed runs again; addAll adds it then
