@@ -28,7 +28,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/cause"
-	"github.com/ctrlkit/ctrlkit/internal/tenure"
 	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
@@ -296,15 +295,10 @@ func (l dueLimiter) When(request reconcile.Request) time.Duration {
 func (l dueLimiter) Forget(reconcile.Request)          {}
 func (l dueLimiter) NumRequeues(reconcile.Request) int { return 0 }
 
-// Reconcile calls the handlers that are due for an object, one after the other, in the order of
+// reconcile calls the handlers that are due for an object, one after the other, in the order of
 // their registration.
-func (k *kind) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (k *kind) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	name := request.NamespacedName
-	ctx, cancel, err := tenure.Begin(ctx)
-	defer cancel()
-	if errors.Is(err, tenure.ErrExpired) {
-		return reconcile.Result{RequeueAfter: tenure.RequeueAfter}, nil
-	}
 	p := &pass{kind: k, name: name, began: time.Now(), readable: k.feed.isRunning()}
 	if !k.feed.isKnown() {
 		return reconcile.Result{}, nil // until the feed runs again; addAll adds it then

@@ -22,7 +22,7 @@
 // What was sent before the Lease has expired may arrive later: a request, or a call, that is under
 // way when the process is stopped. No clock of a process prevents that.
 //
-// The clock goes on while a process is stopped, and while a machine is suspended. A virtual machine
+// The clock continues while a process is stopped, and while a machine is suspended. A virtual machine
 // that is frozen together with its clocks, and thawed with the time of before, learns of it when its
 // clock is set: let the clock be set when it is resumed, as guest agents do, or end the process.
 //

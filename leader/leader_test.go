@@ -6,6 +6,7 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -55,26 +56,33 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
+// newManager returns a manager whose API server answers everything.
+func newManager(t *testing.T, lock resourcelock.Interface) ctrl.Manager {
+	t.Helper()
+	config := &rest.Config{Host: "http://api.example.com"}
+	config.Wrap(func(http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(""))}, nil
+		})
+	})
+	mgr, err := leader.NewManager(config, ctrl.Options{
+		LeaderElection: true, LeaderElectionReleaseOnCancel: true, LeaderElectionResourceLockInterface: lock,
+		Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"},
+		MapperProvider: func(*rest.Config, *http.Client) (apimeta.RESTMapper, error) {
+			return apimeta.NewDefaultRESTMapper(nil), nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mgr
+}
+
 // A leader whose Lease has expired writes nothing and begins no action, and what runs ends. When it
 // has renewed the Lease after all it continues.
 func TestLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		config := &rest.Config{Host: "http://api.example.com"}
-		config.Wrap(func(http.RoundTripper) http.RoundTripper {
-			return roundTrip(func(*http.Request) (*http.Response, error) {
-				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
-			})
-		})
-		mgr, err := leader.NewManager(config, ctrl.Options{
-			LeaderElection: true, LeaderElectionReleaseOnCancel: true, Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"},
-			LeaderElectionResourceLockInterface: &lease{stops: time.Now().Add(30 * time.Second)},
-			MapperProvider: func(*rest.Config, *http.Client) (apimeta.RESTMapper, error) {
-				return apimeta.NewDefaultRESTMapper(nil), nil
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		mgr := newManager(t, &lease{stops: time.Now().Add(30 * time.Second)})
 		send := func(method string) error {
 			r, err := http.NewRequestWithContext(t.Context(), method, "http://api.example.com/x", strings.NewReader("{}"))
 			if err != nil {
@@ -91,7 +99,7 @@ func TestLeader(t *testing.T) {
 			return err
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			defer cancel()
 			began := time.Now()
 			if err := errors.Join(send(http.MethodPost), action(ctx, func(ctx context.Context) error {

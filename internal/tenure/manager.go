@@ -31,7 +31,7 @@ func (t *Tenure) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, key{}, bound{Tenure: t})
 }
 
-// A lock is the lock of leader election, which tells the tenure what becomes of its Lease.
+// A lock is the lock of leader election, from which the tenure knows what becomes of its Lease.
 type lock struct {
 	resourcelock.Interface
 	tenure *Tenure

@@ -10,7 +10,7 @@
 // is asked before each action, before each call of an external system, and before each request that
 // writes, and the contexts of those that run end with it.
 //
-//   - While a process is stopped (SIGSTOP, a frozen cgroup), the monotonic clock goes on.
+//   - While a process is stopped (SIGSTOP, a frozen cgroup), the monotonic clock continues.
 //   - While the machine is suspended, that clock stands still on Linux, and the wall clock is right
 //     again when it continues. So the longer time of both counts.
 //   - A virtual machine that is frozen with both clocks knows nothing of it until its wall clock is
