@@ -5,6 +5,7 @@ package ctrlkit
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 
 	"github.com/go-logr/logr"
@@ -12,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/internal/tenure"
 	"github.com/ctrlkit/ctrlkit/outline"
 )
 
@@ -122,8 +124,10 @@ func (l *leaf) Describe() outline.Node {
 func (l *leaf) Run(ctx context.Context) (ctrl.Result, error) { return l.runIn(ctx, runFrom(ctx)) }
 
 func (l *leaf) runIn(ctx context.Context, r *run) (ctrl.Result, error) {
-	if ctx.Err() != nil {
-		return ctrl.Result{}, notStarted(ctx, l)
+	ctx, cancel, err := tenure.Begin(ctx)
+	defer cancel()
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("%s was not started: %w", l.description, err)
 	}
 	if r == nil && l.hook == nil && outliving.count.Load() == 0 {
 		return l.call(ctx)

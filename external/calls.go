@@ -18,6 +18,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/tenure"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 )
@@ -273,10 +274,16 @@ func (c *calls[T]) guarded(obj T, name string, b *breaker, call func() (reached,
 	return err
 }
 
-// noted calls, and records that in the journal.
+// noted calls, and records that in the journal. It does not while another process may have the object:
+// what it makes could land after the other one has cleaned up.
 func noted(ctx context.Context, what string, call func(ctx context.Context) error) error {
+	ctx, cancel, err := tenure.Begin(ctx)
+	defer cancel()
+	if err != nil {
+		return fmt.Errorf("the external system was not called: %w", err)
+	}
 	began := time.Now()
-	err := call(ctx)
+	err = call(ctx)
 	journal.RunFromContext(ctx).Note(ctx, journal.Called{Step: journal.StepFromContext(ctx), What: what, Duration: time.Since(began), Err: err})
 	return err
 }

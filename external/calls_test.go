@@ -22,6 +22,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/tenure"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -65,6 +66,32 @@ func TestCallHasDeadline(t *testing.T) {
 			if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != want {
 				t.Errorf("error %v after %v, want %v", err, time.Since(began), want)
 			}
+		}
+	})
+}
+
+// After the Lease has expired no call begins, and one that runs ends with it. Neither says anything of
+// the system, which is called again when the Lease is renewed.
+func TestCallsEndWithTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tn tenure.Tenure
+		tn.Renew(time.Now(), 15*time.Second)
+		ctx, c, n, began := tn.Context(t.Context()), newCalls(Calls[configMap]{Failures: 1}), 0, time.Now()
+		err := c.do(ctx, in("a"), "create", func(ctx context.Context) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		if !errors.Is(err, tenure.ErrExpired) || time.Since(began) != 15*time.Second {
+			t.Errorf("a call has ended with %v after %v", err, time.Since(began))
+		}
+		for what, err := range map[string]error{"create": c.do(ctx, in("a"), "create", answers(&n, nil)), "connect": c.connect(ctx, in("a"), answers(&n, nil))} {
+			if !errors.Is(err, tenure.ErrExpired) || n > 0 || failure.Classify(err).Class != failure.ClassCanceled {
+				t.Errorf("%s: %v, and %d calls", what, err, n)
+			}
+		}
+		tn.Renew(time.Now(), 15*time.Second)
+		if err := c.do(ctx, in("a"), "create", answers(&n, nil)); err != nil || n != 1 {
+			t.Errorf("with the Lease: %v, and %d calls", err, n)
 		}
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/outcome"
+	"github.com/ctrlkit/ctrlkit/internal/tenure"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -77,7 +78,7 @@ func (p *pass) note(ctx context.Context, e *entry, o journalOutcome, began time.
 		ended.Waits = append(ended.Waits, journal.Wait{For: w.For, Every: w.Every})
 	}
 	switch {
-	case o.err != nil && ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
+	case o.err != nil && isStopping(ctx):
 		// The process ends.
 	case o.err != nil:
 		classified := k.registry.options.Failures.Classify(o.err)
@@ -115,13 +116,20 @@ func (p *pass) callEngine(ctx context.Context, e *entry) {
 		return e.engine.Reconcile(ctx, request)
 	}).Run(&callContext{Context: ctx, entry: e})
 	switch {
-	case err != nil && ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
+	case err != nil && isStopping(ctx):
 	case err != nil:
 		p.errs = append(p.errs, err)
 		p.again(e, e.engine.Limiter().When(request), true)
 	case result.RequeueAfter > 0:
 		p.again(e, result.RequeueAfter, false)
 	}
+}
+
+// isStopping reports whether a call has ended because the process does, and need not be made again. A
+// Lease that has expired may be renewed after all.
+func isStopping(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return errors.Is(cause, context.Canceled) && !errors.Is(cause, tenure.ErrExpired)
 }
 
 // joined returns the texts of errors on one line.

@@ -295,9 +295,9 @@ func (l dueLimiter) When(request reconcile.Request) time.Duration {
 func (l dueLimiter) Forget(reconcile.Request)          {}
 func (l dueLimiter) NumRequeues(reconcile.Request) int { return 0 }
 
-// Reconcile calls the handlers that are due for an object, one after the other, in the order of
+// reconcile calls the handlers that are due for an object, one after the other, in the order of
 // their registration.
-func (k *kind) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (k *kind) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	name := request.NamespacedName
 	p := &pass{kind: k, name: name, began: time.Now(), readable: k.feed.isRunning()}
 	if !k.feed.isKnown() {

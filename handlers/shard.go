@@ -5,6 +5,7 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -12,11 +13,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/internal/tenure"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/sharding"
 	"github.com/ctrlkit/ctrlkit/step"
 )
+
+// Reconcile implements [reconcile.Reconciler]. While another process may have the object, no handler is
+// called.
+func (k *kind) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel, err := tenure.Begin(ctx)
+	defer cancel()
+	if errors.Is(err, tenure.ErrExpired) {
+		return reconcile.Result{RequeueAfter: tenure.RequeueAfter}, nil
+	}
+	return k.reconcile(ctx, request)
+}
 
 // claim claims the kinds of handlers for their controllers, in a ring.
 func (r *Registry) claim(entries []*entry) error {

@@ -9,8 +9,8 @@
 //	...
 //	engine, err := step.New(step.Options[*v1.Database]{..., Shard: shard}, ...)
 //
-// The ring is a ControllerRing of that project. Without a name of one the manager is an ordinary
-// one, with leader election if its options say so, and the shard is nil, which everything takes.
+// The ring is a ControllerRing of that project. Without a name of one the manager is that of package
+// leader, with leader election if its options say so, and the shard is nil, which everything takes.
 //
 // What a shard keeps:
 //
@@ -19,7 +19,8 @@
 //   - Its caches have the objects that are assigned to it, and no others.
 //   - Before an object moves, the sharder asks for it with a label. The shard removes the labels when
 //     no reconcile of the object runs, in one write, and forgets what it knew of the object.
-//   - After its Lease has expired it writes nothing, whatever still runs.
+//   - After its Lease has expired it begins nothing and writes nothing, whatever still runs, as package
+//     leader says of leaders: the error is leader.ErrExpired.
 //
 // The package assigns nothing: without the sharder, new objects belong to no shard.
 //

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"time"
 
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -63,14 +62,10 @@ func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRe
 	})
 }
 
-// Update implements [resourcelock.Interface]. When leader election gives the Lease back, the shard
-// writes nothing more from then on.
+// Update implements [resourcelock.Interface].
 func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if l.last == nil {
 		return errors.New("the Lease of the shard was not read yet")
-	}
-	if record.HolderIdentity != l.shard.name {
-		l.shard.tenure.end()
 	}
 	return l.write(l.last.DeepCopy(), record, func(want *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 		return l.client.Update(ctx, want, metav1.UpdateOptions{})
@@ -83,15 +78,11 @@ func (l *lease) write(want *coordinationv1.Lease, record resourcelock.LeaderElec
 	metav1.SetMetaDataLabel(&want.ObjectMeta, ringLabel, l.shard.ring)
 	metav1.SetMetaDataAnnotation(&want.ObjectMeta, processAnnotation, l.process)
 	want.Spec = resourcelock.LeaderElectionRecordToLeaseSpec(&record)
-	sent := l.shard.tenure.now()
 	got, err := send(want)
 	if err != nil {
 		return err
 	}
 	l.last = got
-	if record.HolderIdentity == l.shard.name {
-		l.shard.tenure.renewed(sent, time.Duration(record.LeaseDurationSeconds)*time.Second)
-	}
 	return nil
 }
 

@@ -24,12 +24,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/ctrlkit/ctrlkit/internal/restmapper"
+	"github.com/ctrlkit/ctrlkit/leader"
 )
 
 // Options are options of [NewManager].
 type Options struct {
-	// Ring is the name of the ControllerRing. If it is empty, nothing is shared: NewManager returns an
-	// ordinary manager and no shard.
+	// Ring is the name of the ControllerRing. If it is empty, nothing is shared: NewManager returns the
+	// manager that leader.NewManager makes, and no shard.
 	Ring string
 
 	// Name is the name of the shard, and of its Lease: a DNS name of at most 63 characters, unique in
@@ -59,7 +60,7 @@ type Options struct {
 // update for Leases, as for leader election.
 func NewManager(config *rest.Config, options ctrl.Options, of Options) (ctrl.Manager, *Shard, error) {
 	if of.Ring == "" {
-		mgr, err := ctrl.NewManager(config, options)
+		mgr, err := leader.NewManager(config, options)
 		return mgr, nil, err
 	}
 	mgr, s, err := newManager(config, options, of)
@@ -80,7 +81,6 @@ func newManager(config *rest.Config, options ctrl.Options, of Options) (ctrl.Man
 		return nil, nil, err
 	}
 	s := &Shard{name: of.Name, ring: of.Ring, controllers: map[schema.GroupKind]string{}, handed: map[object]*handover{}}
-	s.tenure.now = time.Now
 	mapper, err := mapperOf(config, &options)
 	if err != nil {
 		return nil, nil, err
@@ -102,10 +102,7 @@ func newManager(config *rest.Config, options ctrl.Options, of Options) (ctrl.Man
 		logger = log.Log
 	}
 	options.LeaderElection, options.LeaderElectionReleaseOnCancel = true, true
-	options.LeaderElectionResourceLockInterface = &lease{client: leases.Leases(of.Namespace), shard: s, process: string(uuid.NewUUID()), log: logger.WithName("sharding")}
-	config = rest.CopyConfig(config)
-	config.Wrap(s.tenure.fenced)
-	mgr, err := ctrl.NewManager(config, options)
+	mgr, err := s.tenure.NewManager(config, options, &lease{client: leases.Leases(of.Namespace), shard: s, process: string(uuid.NewUUID()), log: logger.WithName("sharding")})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/internal/tenure"
 )
 
 // The labels of the protocol.
@@ -32,7 +34,7 @@ const (
 // an operator without a ring: every object is its own. It is safe for concurrent use.
 type Shard struct {
 	name, ring string
-	tenure     tenure
+	tenure     tenure.Tenure
 	main       map[schema.GroupKind]bool // whose objects are assigned
 	controlled map[schema.GroupKind]bool // whose objects follow their controllers
 	drained    atomic.Int64
@@ -72,7 +74,7 @@ func (s *Shard) Ring() string {
 }
 
 // Holds reports whether the Lease of the shard is held: only then it may reconcile.
-func (s *Shard) Holds() bool { return s == nil || s.tenure.holds() }
+func (s *Shard) Holds() bool { return s == nil || s.tenure.Holds() }
 
 // HandedOver returns how many objects the shard has handed over since the process started.
 func (s *Shard) HandedOver() int64 {

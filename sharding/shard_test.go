@@ -5,8 +5,6 @@ package sharding
 
 import (
 	"context"
-	"errors"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -30,9 +28,8 @@ func newShard(held bool) *Shard {
 		name: "a", ring: "things", main: map[schema.GroupKind]bool{configMaps: true}, controlled: map[schema.GroupKind]bool{secrets: true},
 		controllers: map[schema.GroupKind]string{}, handed: map[object]*handover{},
 	}
-	s.tenure.now = time.Now
 	if held {
-		s.tenure.renewed(time.Now(), time.Hour)
+		s.tenure.Renew(time.Now(), time.Hour)
 	}
 	return s
 }
@@ -115,39 +112,6 @@ func TestHandedOver(t *testing.T) {
 	}
 	expect(&back, VerdictOurs)
 }
-
-// A write is sent before the first Lease and while it is held, and not after that; a read always.
-func TestFence(t *testing.T) {
-	now := time.Now()
-	tn := &tenure{now: func() time.Time { return now }}
-	sent := 0
-	fence := tn.fenced(roundTrip(func(*http.Request) (*http.Response, error) { sent++; return &http.Response{}, nil }))
-	try := func(method string, want error) {
-		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, "http://x/y", strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		before := sent
-		if _, err := fence.RoundTrip(r); !errors.Is(err, want) || (sent > before) != (want == nil) { //nolint:bodyclose // there is none
-			t.Errorf("%s: %v, sent: %v", method, err, sent > before)
-		}
-	}
-	try(http.MethodPost, nil)
-	tn.renewed(now, 15*time.Second)
-	try(http.MethodPatch, nil)
-	now = now.Add(15 * time.Second)
-	try(http.MethodPatch, ErrExpired)
-	try(http.MethodGet, nil)
-	tn.renewed(now, 15*time.Second)
-	try(http.MethodDelete, nil)
-	tn.end()
-	try(http.MethodDelete, ErrExpired)
-}
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestClaim(t *testing.T) {
 	s := newShard(true)

@@ -26,7 +26,6 @@ type gate[T client.Object] struct {
 // its name; the cheap ones come before those that read.
 func gates[T client.Object]() []gate[T] {
 	return []gate[T]{
-		{"the Lease of the shard has expired", awaitLease[T]},
 		{"a cleanup is pending for an object of this name that is gone", awaitCleanup[T]},
 		{"no watch has reported a change", skipUnreported[T]},
 		{"the object does not exist", awaitObject[T]},

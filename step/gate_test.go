@@ -21,7 +21,6 @@ func TestGatesInOrder(t *testing.T) {
 		got = append(got, g.name)
 	}
 	want := []string{
-		"the Lease of the shard has expired",
 		"a cleanup is pending for an object of this name that is gone",
 		"no watch has reported a change",
 		"the object does not exist",

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/internal/tenure"
 	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
@@ -19,6 +20,11 @@ import (
 // Reconcile brings an object nearer to what its spec wants. The error is what has failed, all
 // causes joined; waits are not errors.
 func (e *Engine[T]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ctx, cancel, err := tenure.Begin(ctx)
+	defer cancel()
+	if errors.Is(err, tenure.ErrExpired) {
+		return reconcile.Result{RequeueAfter: tenure.RequeueAfter}, nil
+	}
 	ctx, r := e.begin(ctx, request)
 	for i := range e.gates {
 		if result, ends, err := e.gates[i].check(ctx, r); ends || err != nil {

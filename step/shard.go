@@ -13,6 +13,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/internal/tenure"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/sharding"
 )
@@ -20,11 +21,6 @@ import (
 // ReasonOtherShard is the reason, in the journal, of a reconcile that leaves an object to another
 // shard. See [Options.Shard].
 const ReasonOtherShard = "OtherShard"
-
-// awaitLease does nothing while this shard may have lost its objects.
-func awaitLease[T client.Object](_ context.Context, r *run[T]) (reconcile.Result, bool, error) {
-	return reconcile.Result{}, !r.engine.options.Shard.Holds(), nil
-}
 
 // leaveToShard leaves an object to the shard that has it, and hands over one that is to be moved: no
 // reconcile of it runs, as this is the only one.
@@ -44,7 +40,7 @@ func leaveToShard[T client.Object](ctx context.Context, r *run[T]) (reconcile.Re
 		e.memories.forget(r.key())
 		return r.endEarly(ctx, journal.ResultPaused, 0), true, nil
 	case sharding.VerdictExpired:
-		return reconcile.Result{}, true, nil
+		return reconcile.Result{RequeueAfter: tenure.RequeueAfter}, true, nil
 	}
 	result, err := r.finish(ctx, journal.ResultFailed, outcome{err: err})
 	return result, true, err

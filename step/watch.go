@@ -124,7 +124,14 @@ func (f eventFilter[T]) record(obj client.Object, kind journal.CauseKind, verb s
 func (f eventFilter[T]) gone(obj client.Object, final bool) {
 	e := f.engine
 	typed, ok := e.resource.is(obj)
-	if !ok || e.options.Shard.Left(e.resource.kind, obj) || e.finalizers.own == "" || e.plan.leavesAlone(typed) {
+	if !ok {
+		return
+	}
+	if e.options.Shard.Left(e.resource.kind, obj) { // also if another client has changed its label
+		e.memories.forget(client.ObjectKeyFromObject(obj))
+		return
+	}
+	if e.finalizers.own == "" || e.plan.leavesAlone(typed) {
 		return
 	}
 	if e.memories.gone(typed, final, e.finalizers.protects(typed)) {

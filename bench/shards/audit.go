@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -34,6 +35,7 @@ rules:
 // An entry is a line of the audit log.
 type entry struct {
 	Stage, Verb    string
+	StageTimestamp time.Time
 	User           struct{ Username string }
 	ObjectRef      struct{ Resource, Subresource, Namespace, Name string }
 	ResponseStatus struct{ Code int }
@@ -49,8 +51,9 @@ type write struct {
 	by, object string
 	owner      string // the object of the ring that it is, or that controls it
 	version    int64
-	assigned   string // the shard that the object has after the write, empty for none
-	handsOver  bool   // it asks for the labels to be removed
+	at         time.Time // the answer
+	assigned   string    // the shard that the object has after the write, empty for none
+	handsOver  bool      // it asks for the labels to be removed
 }
 
 // An audit is what the writes of shards say about who owns objects.
@@ -104,14 +107,15 @@ func (e *entry) write(ring string) (write, bool) {
 		owner = "widgets " + ref.Namespace + "/" + controller.Name
 	}
 	return write{
-		by: e.User.Username, object: object, owner: owner, version: version,
+		by: e.User.Username, object: object, owner: owner, version: version, at: e.StageTimestamp,
 		assigned:  answer.Labels[shardLabel+ring],
 		handsOver: bytes.Contains(e.RequestObject, []byte(drainLabel+ring)),
 	}, true
 }
 
 func judge(all []write) *audit {
-	slices.SortFunc(all, func(a, b write) int { return cmp.Compare(a.version, b.version) })
+	// The answer to the write that removes an object has the version of the write before it.
+	slices.SortStableFunc(all, func(a, b write) int { return cmp.Or(cmp.Compare(a.version, b.version), a.at.Compare(b.at)) })
 	a := &audit{writes: map[string]int{}, owners: map[string]int{}}
 	by := map[string]map[string]bool{}
 	before := map[string]string{} // the last label of each object

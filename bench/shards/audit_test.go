@@ -5,6 +5,8 @@ package main
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -26,6 +28,15 @@ func TestReadAudit(t *testing.T) {
 		of = strings.Replace(of, `"resource":"widgets"`, `"resource":"secrets"`, 1)
 		return strings.Replace(of, `"labels"`, `"ownerReferences":[{"controller":true,"kind":"Widget","name":"w"}],"labels"`, 1)
 	}
+	at := func(second int, line string) string {
+		return strings.Replace(line, "{", fmt.Sprintf(`{"stageTimestamp":"2026-01-01T00:00:%02d.000000Z",`, second), 1)
+	}
+	// same gives a write the version of the one before it, as that which removes the last finalizer has.
+	same := func(line string) string {
+		of := regexp.MustCompile(`"resourceVersion":"(\d+)"`)
+		n, _ := strconv.Atoi(of.FindStringSubmatch(line)[1])
+		return of.ReplaceAllString(line, fmt.Sprintf(`"resourceVersion":"%d"`, n-1))
+	}
 	for name, tt := range map[string]struct {
 		log                           string
 		violations, writes, handovers int
@@ -45,7 +56,8 @@ func TestReadAudit(t *testing.T) {
 		"refused":                       {log: created("shard-2") + line("shard-1", 409, to("shard-2"), "{}")},
 		"of a user":                     {log: created("shard-2") + line("admin", 200, to("shard-2"), "{}")},
 		"of another ring":               {log: line("shard-1", 200, strings.ReplaceAll(to("shard-1"), "widgets", "others"), "{}"), writes: 1, violations: 1},
-		"a deletion, gone at once":      {log: `{"stage":"ResponseComplete","verb":"delete","user":{"username":"shard-1"},"responseStatus":{"code":200},"responseObject":{"kind":"Status","metadata":{}}}` + "\n"},
+		"deleted, with one version for two writes": {log: created("shard-1") + at(2, line("shard-1", 200, "", drain)) + same(at(1, line("shard-1", 200, to("shard-1"), "{}"))), writes: 2, handovers: 1},
+		"a deletion, gone at once":                 {log: `{"stage":"ResponseComplete","verb":"delete","user":{"username":"shard-1"},"responseStatus":{"code":200},"responseObject":{"kind":"Status","metadata":{}}}` + "\n"},
 	} {
 		a, err := readAudit(strings.NewReader(tt.log), "widgets")
 		if err != nil || len(a.violations) != tt.violations || a.writes["shard-1"] != tt.writes || a.handovers != tt.handovers {

@@ -25,11 +25,12 @@ import (
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/leader"
 	"github.com/ctrlkit/ctrlkit/observe"
 )
 
 func main() {
-	options := ctrl.Options{LeaderElectionID: "cronjob.batch.ctrlkit.dev"}
+	options := ctrl.Options{LeaderElectionID: "cronjob.batch.ctrlkit.dev", LeaderElectionReleaseOnCancel: true} // the process ends with the manager
 	flag.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", "0", "serve metrics and the reports for ctrlkit explain at this `address`, such as :8080; 0 disables both")
 	flag.StringVar(&options.HealthProbeBindAddress, "health-probe-bind-address", "0", "serve /healthz and /readyz at this `address`, such as :8081; 0 disables them")
 	flag.BoolVar(&options.LeaderElection, "leader-elect", false, "reconcile in one instance at a time")
@@ -69,7 +70,7 @@ func newManager(ctx context.Context, config *rest.Config, options ctrl.Options, 
 	// Managed fields are a large part of an object in memory, and nothing here reads them.
 	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
 
-	mgr, err := ctrl.NewManager(config, options)
+	mgr, err := leader.NewManager(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
 	}

@@ -21,11 +21,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
+	"github.com/ctrlkit/ctrlkit/leader"
 	"github.com/ctrlkit/ctrlkit/observe"
 )
 
 func main() {
-	options := ctrl.Options{LeaderElectionID: "website.web.ctrlkit.dev"}
+	options := ctrl.Options{LeaderElectionID: "website.web.ctrlkit.dev", LeaderElectionReleaseOnCancel: true} // the process ends with the manager
 	flag.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", "0", "serve metrics and the reports for ctrlkit explain at this `address`, such as :8080; 0 disables both")
 	flag.BoolVar(&options.LeaderElection, "leader-elect", false, "reconcile in one instance at a time")
 	flag.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "the `namespace` of the lease; required outside of a cluster")
@@ -61,7 +62,7 @@ func newManager(config *rest.Config, options ctrl.Options, dns DNS) (ctrl.Manage
 			return nil, fmt.Errorf("registering types: %w", err)
 		}
 	}
-	mgr, err := ctrl.NewManager(config, options)
+	mgr, err := leader.NewManager(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
 	}

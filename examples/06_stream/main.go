@@ -23,11 +23,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
+	"github.com/ctrlkit/ctrlkit/leader"
 	"github.com/ctrlkit/ctrlkit/observe"
 )
 
 func main() {
-	options := ctrl.Options{LeaderElectionID: "stream.nats.ctrlkit.dev"}
+	options := ctrl.Options{LeaderElectionID: "stream.nats.ctrlkit.dev", LeaderElectionReleaseOnCancel: true} // the process ends with the manager
 	s := settings{dial: dialNATS}
 	flag.StringVar(&s.address, "nats-address", "", "the `URL` of the NATS server of objects that name none; without it, a server for demonstrations is started, whose streams are gone when the operator ends")
 	flag.DurationVar(&s.poll, "poll", time.Minute, "observe each stream and consumer after this `time`")
@@ -80,7 +81,7 @@ func newManager(config *rest.Config, options ctrl.Options, s settings) (ctrl.Man
 			return nil, fmt.Errorf("registering types: %w", err)
 		}
 	}
-	mgr, err := ctrl.NewManager(config, options)
+	mgr, err := leader.NewManager(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
 	}

@@ -25,11 +25,12 @@ import (
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/07_project/api/v1"
 	"github.com/ctrlkit/ctrlkit/handlers"
+	"github.com/ctrlkit/ctrlkit/leader"
 	"github.com/ctrlkit/ctrlkit/observe"
 )
 
 func main() {
-	options := ctrl.Options{LeaderElectionID: "project.project.ctrlkit.dev"}
+	options := ctrl.Options{LeaderElectionID: "project.project.ctrlkit.dev", LeaderElectionReleaseOnCancel: true} // the process ends with the manager
 	flag.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", "0", "serve metrics and the reports for ctrlkit explain at this `address`, such as :8080; 0 disables both")
 	flag.StringVar(&options.HealthProbeBindAddress, "health-probe-bind-address", "0", "serve /healthz and /readyz at this `address`, such as :8081; 0 disables both")
 	flag.BoolVar(&options.LeaderElection, "leader-elect", false, "reconcile in one instance at a time")
@@ -67,7 +68,7 @@ func newManager(config *rest.Config, options ctrl.Options) (ctrl.Manager, *handl
 			return nil, nil, fmt.Errorf("registering types: %w", err)
 		}
 	}
-	mgr, err := ctrl.NewManager(config, options)
+	mgr, err := leader.NewManager(config, options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("creating the manager: %w", err)
 	}
