@@ -104,7 +104,7 @@ func TestSeveralForeignObjects(t *testing.T) {
 	}
 	err := o.settle(shop)
 	want := "False OwnedByAnother: ConfigMap default/a exists, has no owner and is not ours: delete it, or allow it to be taken over with the annotation apply.ctrlkit.dev/policy: adopt; " +
-		`ConfigMap default/b: annotation apply.ctrlkit.dev/policy has "adpot": use "create-only", "replace", "keep" or "adopt", separated by commas: correct the annotation`
+		`ConfigMap default/b: annotation apply.ctrlkit.dev/policy has "adpot": use "create-only", "replace", "replace-orphaning", "replace-losing-data", "keep" or "adopt", separated by commas: correct the annotation`
 	if got := o.condition(shop); got != want || strings.Contains(err.Error(), "\n") {
 		t.Errorf("condition %q, want %q, with error %v", got, want, err)
 	}
