@@ -246,14 +246,7 @@ func (c *child) migrateFields(ctx context.Context, current client.Object) error 
 	if err != nil || len(patch) == 0 {
 		return err
 	}
-	target := &unstructured.Unstructured{}
-	target.SetGroupVersionKind(c.gvk)
-	target.SetNamespace(c.Namespace)
-	target.SetName(c.Name)
-	if err := c.client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, patch)); err != nil {
-		return fmt.Errorf("taking the fields of %s over: %w", c.Ref, err)
-	}
-	return nil
+	return c.patchManagers(ctx, patch)
 }
 
 // asUpdates returns an object in which what managers have applied is what others have updated, for

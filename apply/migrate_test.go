@@ -105,12 +105,14 @@ func TestMigrateWhatOthersHaveApplied(t *testing.T) {
 	for manager, data := range map[string]map[string]string{"old-operator": {"stays": "0", "goes": "1"}, "flux": {"flux": "1"}} {
 		must(t, o.client.Apply(o.ctx, corev1ac.ConfigMap("a", o.namespace).WithData(data), client.FieldOwner(manager)))
 	}
-	must(t, o.client.Patch(o.ctx, newConfigMap("a"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"namespace":"`+o.namespace+`"},"data":{"too":"1"}}`)), client.FieldOwner("old-operator")))
+	cm := newConfigMap("a")
+	cm.Namespace = o.namespace
+	must(t, o.client.Patch(o.ctx, cm, client.RawPatch(types.MergePatchType, []byte(`{"data":{"too":"1"}}`)), client.FieldOwner("old-operator")))
 	o.mustSettle(shop)
 	if got := o.configMap("a"); got != "flux=1,stays=1" {
 		t.Errorf("data %s", got)
 	}
-	cm := &corev1.ConfigMap{}
+	cm = &corev1.ConfigMap{}
 	o.get(cm, "a")
 	for _, entry := range cm.ManagedFields {
 		if strings.HasPrefix(entry.Manager, "old-operator") {

@@ -177,7 +177,10 @@ func (c *child) plan(ctx context.Context) (*Change, error) {
 	case c.once != nil && ran != "" && ran != c.once.hash && policy.has(Replace):
 		return &Change{Action: ActionReplace, Object: c.Ref, Why: "it runs for another content"}, nil
 	}
-	answer, err := c.change(ctx, current, &policy, client.DryRunAll)
+	answer, err := c.changeTo(ctx, current, &policy, client.DryRunAll)
+	if fields := c.others(current, &policy); apierrors.IsInvalid(err) && len(fields) > 0 {
+		return &Change{Action: ActionChange, Object: c.Ref, Why: fmt.Sprintf("%s goes, because the set has another member of its union", strings.TrimPrefix(fields[0].String(), "."))}, nil
+	}
 	if apierrors.IsInvalid(err) {
 		refused := err
 		if _, err = c.replacement(ctx, current, &policy, refused); err == nil {

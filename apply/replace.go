@@ -11,46 +11,38 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/ctrlkit/ctrlkit/internal/refusal"
 )
 
 // change applies what the set wants to an object that exists. If that is refused, and the object has
-// another member of a union than the one that is wanted, the other member is removed. That takes two
-// requests, so that no null stays in the managed fields.
-func (c *child) change(ctx context.Context, current client.Object, policy *policy, options ...client.PatchOption) (client.Object, error) {
-	dry := len(options) > 0
-	if !policy.has(Theirs) && !policy.has(StopOnConflict) {
-		options = append(options, client.ForceOwnership)
-	}
-	content := c.contentFor(policy)
-	answer, err := c.changeTo(ctx, current, policy, content, options)
+// another member of a union than the one that is wanted, that member is removed.
+func (c *child) change(ctx context.Context, current client.Object, policy *policy) (client.Object, error) {
+	answer, err := c.changeTo(ctx, current, policy)
 	if !apierrors.IsInvalid(err) {
 		return answer, err
 	}
-	live, convErr := unstructuredOf(current, c.gvk)
-	if convErr != nil {
+	taken, takeErr := c.takeOthers(ctx, current, policy)
+	if takeErr != nil {
+		return nil, takeErr
+	}
+	if !taken {
 		return nil, err
 	}
-	settled := refusal.Settle(c.client.Scheme(), c.gvk, content, live.Object)
-	if settled == nil {
-		return nil, err
-	}
-	answer, settledErr := c.changeTo(ctx, current, policy, settled, options)
-	switch {
-	case settledErr != nil && policy.has(Theirs):
-		return nil, err // the other member is theirs
-	case settledErr != nil || dry:
-		return answer, settledErr
-	}
-	return c.changeTo(ctx, current, policy, content, options)
+	return c.changeTo(ctx, current, policy)
 }
 
-// changeTo applies content to an object that exists, as its policy has it for fields of others.
-func (c *child) changeTo(ctx context.Context, current client.Object, policy *policy, content map[string]any, options []client.PatchOption) (client.Object, error) {
+// changeTo applies what the set wants to an object that exists, as its policy has it for fields of
+// others.
+func (c *child) changeTo(ctx context.Context, current client.Object, policy *policy, options ...client.PatchOption) (client.Object, error) {
 	uid := string(current.GetUID()) // or it would be created again if it is gone
-	answer, err := c.apply(ctx, content, "uid", uid, options...)
+	if !policy.has(Theirs) && !policy.has(StopOnConflict) {
+		options = append(options, client.ForceOwnership)
+	}
+	answer, err := c.apply(ctx, c.contentFor(policy), "uid", uid, options...)
 	switch {
 	case apierrors.IsConflict(err) && policy.has(Theirs):
 		return c.applyRest(ctx, err, uid, options...)
@@ -58,6 +50,49 @@ func (c *child) changeTo(ctx context.Context, current client.Object, policy *pol
 		return nil, stopped(c.Ref, err)
 	}
 	return answer, err
+}
+
+// others returns the members of unions that the object has instead of those that are wanted.
+func (c *child) others(current client.Object, policy *policy) []fieldpath.Path {
+	live, err := unstructuredOf(current, c.gvk)
+	if err != nil {
+		return nil
+	}
+	return refusal.Others(c.client.Scheme(), c.gvk, c.contentFor(policy), live.Object)
+}
+
+// takeOthers makes the other members of unions ours, so that they are removed when we apply without
+// them. It reports whether it did: with Theirs and StopOnConflict, only what no other manager has.
+func (c *child) takeOthers(ctx context.Context, current client.Object, policy *policy) (bool, error) {
+	if c.live != nil && len(c.others(current, policy)) > 0 { // the cache may have dropped the entries of others
+		newest := &unstructured.Unstructured{}
+		newest.SetGroupVersionKind(c.gvk)
+		if err := c.live.Get(ctx, c.key(), newest); err != nil {
+			return false, fmt.Errorf("reading %s, to change it: %w", c.Ref, err)
+		}
+		current = newest
+	}
+	fields := c.others(current, policy)
+	if len(fields) == 0 {
+		return false, nil
+	}
+	patch, theirs, err := refusal.TakeOver(current, c.gvk.GroupVersion().String(), c.manager, fields)
+	if err != nil || patch == nil || theirs && (policy.has(Theirs) || policy.has(StopOnConflict)) {
+		return false, err
+	}
+	return true, c.patchManagers(ctx, patch)
+}
+
+// patchManagers changes which fields are whose, with a JSON patch.
+func (c *child) patchManagers(ctx context.Context, patch []byte) error {
+	target := &unstructured.Unstructured{}
+	target.SetGroupVersionKind(c.gvk)
+	target.SetNamespace(c.Namespace)
+	target.SetName(c.Name)
+	if err := c.client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		return fmt.Errorf("taking fields of %s over: %w", c.Ref, err)
+	}
+	return nil
 }
 
 // refused handles a change that the API server refuses: if that is because of immutable fields, and

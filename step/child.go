@@ -18,9 +18,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
@@ -118,7 +120,7 @@ func (c *childOf) ensure(ctx context.Context, child client.Object) error {
 }
 
 // write applies what is wanted, and returns the answer. A member of a union that the current object
-// has instead of the one that is wanted is removed; see [refusal.Settle].
+// has instead of the one that is wanted is removed.
 func (c *childOf) write(ctx context.Context, wanted *unstructured.Unstructured, current client.Object) (*unstructured.Unstructured, error) {
 	answer, err := c.apply(ctx, wanted.Object, current)
 	if current == nil || !apierrors.IsInvalid(err) {
@@ -128,12 +130,38 @@ func (c *childOf) write(ctx context.Context, wanted *unstructured.Unstructured, 
 	if convErr != nil {
 		return nil, err
 	}
-	if settled := refusal.Settle(c.client.Scheme(), wanted.GroupVersionKind(), wanted.Object, live); settled != nil {
-		if _, err = c.apply(ctx, settled, current); err == nil {
+	if fields := refusal.Others(c.client.Scheme(), wanted.GroupVersionKind(), wanted.Object, live); len(fields) > 0 {
+		taken, takeErr := c.takeOver(ctx, wanted, current, fields)
+		if takeErr != nil {
+			return nil, takeErr
+		}
+		if taken {
 			answer, err = c.apply(ctx, wanted.Object, current)
 		}
 	}
 	return answer, c.explained(err, wanted, live)
+}
+
+// takeOver makes fields of others ours, so that they are removed when we apply without them. It
+// reports whether they were not ours.
+func (c *childOf) takeOver(ctx context.Context, wanted *unstructured.Unstructured, current client.Object, fields []fieldpath.Path) (bool, error) {
+	if c.live != nil { // the cache may have dropped the entries of others
+		current = track.EmptyOf(current).(client.Object) //nolint:errcheck // of the same type
+		if err := c.live.Get(ctx, c.key, current); err != nil {
+			return false, fmt.Errorf("reading %s, to change it: %w", c.name, err)
+		}
+	}
+	patch, _, err := refusal.TakeOver(current, wanted.GetAPIVersion(), c.manager, fields)
+	if err != nil || patch == nil {
+		return false, err
+	}
+	target := track.EmptyOf(current).(client.Object) //nolint:errcheck // of the same type
+	target.SetNamespace(c.key.Namespace)
+	target.SetName(c.key.Name)
+	if err := c.client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		return false, fmt.Errorf("taking fields of %s over: %w", c.name, err)
+	}
+	return true, nil
 }
 
 func (c *childOf) apply(ctx context.Context, content map[string]any, current client.Object) (*unstructured.Unstructured, error) {

@@ -4,7 +4,8 @@
 // Package refusal reads why an API server refuses a change of an object that a client keeps as it
 // wants it, and says what can be done.
 //
-//   - [Settle]: the object has another member of a union than the one that is wanted. It is changed.
+//   - [Others]: the object has another member of a union than the one that is wanted. It can be
+//     changed, after [TakeOver].
 //   - [Immutable]: a field can't be changed, and nothing else is wrong. The object can be replaced.
 //   - [Duplicates]: a list has two items of the same key. The author has to correct that.
 //

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // A union is what an API calls "exactly one of". The API server has no general notion of it: to
@@ -61,91 +62,79 @@ var unions = map[reflect.Type]union{
 
 var localhost = map[string]string{"Localhost": "localhostProfile"}
 
-// Settle returns a copy of what is wanted of an object, with a null for each member of a union that
-// the live object has instead of the one that is wanted. It returns nil if there is none. To apply a
-// null removes the field, whoever has set it, and makes the remover its manager: apply what is wanted
-// without the nulls afterwards.
-//
-// The type of the kind is that of the scheme, or of client-go. Settle returns nil if there is none.
-func Settle(scheme *runtime.Scheme, kind schema.GroupVersionKind, wanted, live map[string]any) map[string]any {
+// Others returns the members of unions that a live object has instead of those that are wanted. The
+// type of the kind is that of the scheme, or of client-go. There are none if it has no type.
+func Others(scheme *runtime.Scheme, kind schema.GroupVersionKind, wanted, live map[string]any) []fieldpath.Path {
 	obj, err := scheme.New(kind)
 	if _, untyped := obj.(runtime.Unstructured); err != nil || untyped {
 		if obj, err = clientscheme.Scheme.New(kind); err != nil {
 			return nil
 		}
 	}
-	settled := runtime.DeepCopyJSON(wanted)
-	if !settle(reflect.TypeOf(obj), settled, live) {
-		return nil
-	}
-	return settled
+	return othersOf(reflect.TypeOf(obj), nil, wanted, live)
 }
 
-// settle adds the nulls to a value of a type, and reports whether there are any.
-func settle(t reflect.Type, wanted, live any) bool {
+// othersOf looks into a value of a type that has a path.
+func othersOf(t reflect.Type, at fieldpath.Path, wanted, live any) []fieldpath.Path {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	switch t.Kind() {
-	case reflect.Struct:
-		w, isObject := wanted.(map[string]any)
-		l, liveToo := live.(map[string]any)
-		return isObject && liveToo && settleFields(t, w, l)
-	case reflect.Map: // of names to structs
-		w, isObject := wanted.(map[string]any)
-		l, liveToo := live.(map[string]any)
-		found := false
-		for name := range w {
-			found = isObject && liveToo && settle(t.Elem(), w[name], l[name]) || found
-		}
-		return found
+	w, isObject := wanted.(map[string]any)
+	l, liveToo := live.(map[string]any)
+	if t.Kind() != reflect.Struct || !isObject || !liveToo {
+		return nil
 	}
-	return false
-}
-
-func settleFields(t reflect.Type, wanted, live map[string]any) bool {
-	found := false
+	var found []fieldpath.Path
 	if u, ok := unions[t]; ok {
-		found = u.settle(t, wanted, live)
+		for _, member := range u.others(t, w, l) {
+			found = append(found, with(at, fieldpath.PathElement{FieldName: &member}))
+		}
 	}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch below := wanted[name]; {
+		here := with(at, fieldpath.PathElement{FieldName: &name})
+		switch {
 		case f.Anonymous && name == "" || options == "inline":
-			found = settle(f.Type, wanted, live) || found
-		case below == nil || live[name] == nil:
+			found = append(found, othersOf(f.Type, at, wanted, live)...)
+		case w[name] == nil || l[name] == nil:
 		case f.Type.Kind() == reflect.Slice:
-			found = settleItems(f.Type.Elem(), f.Tag.Get("patchMergeKey"), below, live[name]) || found
+			found = append(found, othersInItems(f.Type.Elem(), here, f.Tag.Get("patchMergeKey"), w[name], l[name])...)
 		default:
-			found = settle(f.Type, below, live[name]) || found
+			found = append(found, othersOf(f.Type, here, w[name], l[name])...)
 		}
 	}
 	return found
 }
 
-// settleItems compares the items of a list by their key. Two lists without one are not merged.
-func settleItems(t reflect.Type, key string, wanted, live any) bool {
+// othersInItems compares the items of a list by their key. A list without one is replaced as a whole.
+func othersInItems(t reflect.Type, at fieldpath.Path, key string, wanted, live any) []fieldpath.Path {
 	if key == "" {
-		return false
+		return nil
 	}
-	found := false
+	var found []fieldpath.Path
 	items, _ := live.([]any)
 	list, _ := wanted.([]any)
 	for _, item := range list {
 		w, _ := item.(map[string]any)
+		name, ok := w[key].(string)
 		i := slices.IndexFunc(items, func(other any) bool {
-			l, ok := other.(map[string]any)
-			return ok && w != nil && l[key] == w[key]
+			l, _ := other.(map[string]any)
+			return ok && l[key] == name
 		})
 		if i >= 0 {
-			found = settle(t, item, items[i]) || found
+			found = append(found, othersOf(t, with(at, fieldpath.PathElement{Key: fieldpath.KeyByFields(key, name)}), item, items[i])...)
 		}
 	}
 	return found
 }
 
-func (u union) settle(t reflect.Type, wanted, live map[string]any) bool {
+func with(at fieldpath.Path, element fieldpath.PathElement) fieldpath.Path {
+	return append(at.Copy(), element)
+}
+
+// others returns the members that a live struct has instead of the one that is wanted.
+func (u union) others(t reflect.Type, wanted, live map[string]any) []string {
 	members := u.members
 	if members == nil {
 		members = pointers(t)
@@ -157,19 +146,13 @@ func (u union) settle(t reflect.Type, wanted, live map[string]any) bool {
 	if u.discriminator == "" {
 		i := slices.IndexFunc(members, func(member string) bool { return wanted[member] != nil })
 		if i < 0 {
-			return false // it does not choose, but leaves the union to others
+			return nil // it does not choose, but leaves the union to others
 		}
 		chosen = members[i]
 	}
-	found := false
-	for _, member := range members {
-		_, meant := wanted[member]
-		if chosen == "" || meant || live[member] == nil || strings.EqualFold(member, chosen) {
-			continue
-		}
-		wanted[member], found = nil, true
-	}
-	return found
+	return slices.DeleteFunc(slices.Clone(members), func(member string) bool {
+		return chosen == "" || wanted[member] != nil || live[member] == nil || strings.EqualFold(member, chosen)
+	})
 }
 
 // pointers returns the fields of a type that are pointers to structs.
