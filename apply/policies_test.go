@@ -173,6 +173,19 @@ func TestReplaceKeepsWhatInvalidContentWouldReplace(t *testing.T) {
 	}
 }
 
+// A list with two items of one key is refused in these words, and not tried for ever.
+func TestDuplicatesAreNamed(t *testing.T) {
+	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) {
+		web := newDeployment("web", 1)
+		web.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "A", Value: "2"}}
+		set.Add(web)
+	}, apply.Owns(&appsv1.Deployment{}))
+	err := o.settle(shop)
+	if got := o.condition(shop); !strings.Contains(got, apply.ReasonWrongSet) || !strings.Contains(got, `.env has two items with name="A": leave one of the two out`) {
+		t.Errorf("condition %s with error %v", got, err)
+	}
+}
+
 // A role of a binding can't be changed either, though the API server says it in other words.
 func TestImmutableFieldsAreNamed(t *testing.T) {
 	role := "a"
