@@ -17,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -27,6 +26,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/refusal"
 	"github.com/ctrlkit/ctrlkit/internal/track"
 )
 
@@ -102,18 +102,8 @@ func (c *child) update(ctx context.Context, current client.Object) (client.Objec
 			return nil, err
 		}
 	}
-	uid := string(current.GetUID()) // or it would be created again if it is gone
-	var options []client.PatchOption
-	if !policy.has(Theirs) && !policy.has(StopOnConflict) {
-		options = append(options, client.ForceOwnership)
-	}
-	answer, err := c.apply(ctx, c.contentFor(&policy), "uid", uid, options...)
-	switch {
-	case apierrors.IsConflict(err) && policy.has(Theirs):
-		return c.applyRest(ctx, err, uid)
-	case apierrors.IsConflict(err) && policy.has(StopOnConflict):
-		return nil, stopped(c.Ref, err)
-	case apierrors.IsInvalid(err):
+	answer, err := c.change(ctx, current, &policy)
+	if apierrors.IsInvalid(err) {
 		return nil, c.refused(ctx, current, &policy, err)
 	}
 	return answer, err
@@ -143,6 +133,9 @@ func (c *child) apply(ctx context.Context, content map[string]any, guard, value 
 	options = append(options, client.FieldOwner(c.manager))
 	if err := c.client.Patch(ctx, answer, patch, options...); err != nil {
 		err = fmt.Errorf("applying %s: %w", c.Ref, readable(err))
+		if twice := refusal.Duplicates(err); twice != nil {
+			return nil, terminal(fmt.Errorf("applying %s: %w", c.Ref, twice), ReasonWrongSet, refusal.RemedyDuplicates)
+		}
 		if strings.Contains(err.Error(), "failed to create typed patch object") { // answered with 500
 			err = terminal(err, ReasonWrongSet, "correct the field that the message names: its definition does not have it, or has another type")
 		}
@@ -248,18 +241,29 @@ func (c *child) migrateFields(ctx context.Context, current client.Object) error 
 			managers.Insert(entry.Manager)
 		}
 	}
+	current = asUpdates(current, managers)
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(current, managers, c.manager)
 	if err != nil || len(patch) == 0 {
 		return err
 	}
-	target := &unstructured.Unstructured{}
-	target.SetGroupVersionKind(c.gvk)
-	target.SetNamespace(c.Namespace)
-	target.SetName(c.Name)
-	if err := c.client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, patch)); err != nil {
-		return fmt.Errorf("taking the fields of %s over: %w", c.Ref, err)
+	return c.patchManagers(ctx, patch)
+}
+
+// asUpdates returns an object in which what managers have applied is what others have updated, for
+// csaupgrade, which does not take over the fields of managers that apply. It adds these others to
+// the managers.
+func asUpdates(obj client.Object, managers sets.Set[string]) client.Object {
+	obj = obj.DeepCopyObject().(client.Object) //nolint:errcheck // a copy has the type
+	entries := obj.GetManagedFields()
+	for i, entry := range entries {
+		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && managers.Has(entry.Manager) {
+			entries[i].Operation = metav1.ManagedFieldsOperationUpdate
+			entries[i].Manager += " applies" // or its entry would hide one of the same manager that updates
+			managers.Insert(entries[i].Manager)
+		}
 	}
-	return nil
+	obj.SetManagedFields(entries)
+	return obj
 }
 
 // hasApplied reports whether a field manager has applied an object.
@@ -267,30 +271,6 @@ func hasApplied(obj client.Object, manager string) bool {
 	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 	})
-}
-
-// refused handles a change that the API server refuses: with Replace, the object is deleted, to be
-// created again, if it would be valid as a new one.
-func (c *child) refused(ctx context.Context, current client.Object, policy *policy, err error) error {
-	if !policy.has(Replace) {
-		if !isImmutable(err) {
-			return err
-		}
-		return failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonImmutableField),
-			failure.WithRemedy(fmt.Sprintf("delete %s, so that it is created again; annotate it with %s: %s to allow that for good", c.Ref, PolicyAnnotation, Replace)))
-	}
-	trial := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(c.content)}
-	if created := c.client.Create(ctx, trial, client.DryRunAll, client.FieldOwner(c.manager)); !apierrors.IsAlreadyExists(created) {
-		return err // it would be refused as a new object, too
-	}
-	propagation := metav1.DeletePropagationBackground
-	if policy.has(Once) {
-		propagation = metav1.DeletePropagationForeground // its Pods must not run beside those of its successor
-	}
-	if err := c.delete(ctx, c.Ref, current, propagation); err != nil {
-		return err
-	}
-	return &waitError{what: c.Ref.String() + " to be gone, to be created again"}
 }
 
 // delete deletes an object as it was read, if it has not changed since.

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -68,20 +67,6 @@ func causesOf(err error) []metav1.StatusCause {
 	}
 	return status.Status().Details.Causes
 }
-
-// isImmutable reports whether a change was refused because of a field that can't be changed.
-func isImmutable(err error) bool {
-	for _, cause := range causesOf(err) {
-		if cause.Type == metav1.CauseTypeForbidden || saysImmutable.MatchString(cause.Message) {
-			return true
-		}
-	}
-	return false
-}
-
-// saysImmutable matches what API servers say of such fields: "field is immutable", "may not change
-// once set", "cannot change roleRef", "may not be changed in an update".
-var saysImmutable = regexp.MustCompile(`(?i)immutable|(can ?not|can't|may not|must not|should not) (be )?(change|modif|update)`)
 
 // removePath removes a field from content, by its path as conflicts name it:
 // `.spec.template.spec.containers[name="web"].image`. It reports whether there is such a field.

@@ -4,11 +4,14 @@
 package apply_test
 
 import (
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/apply"
@@ -91,5 +94,29 @@ func TestMigrateKeepsWhatIsCreatedOnly(t *testing.T) {
 	o.get(secret, "password")
 	if got := string(secret.Data["password"]); got != "old" || secret.Labels[apply.SetLabel] == "" {
 		t.Errorf("password %q with labels %v", got, secret.Labels)
+	}
+}
+
+// What another field manager has applied becomes ours, too, and what it has updated besides. What
+// managers have that are not named stays theirs.
+func TestMigrateWhatOthersHaveApplied(t *testing.T) {
+	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) { set.Add(newConfigMap("a", "stays", "1"), apply.Adopt) },
+		apply.Owns(&corev1.ConfigMap{}), apply.Migrate("old-operator"))
+	for manager, data := range map[string]map[string]string{"old-operator": {"stays": "0", "goes": "1"}, "flux": {"flux": "1"}} {
+		must(t, o.client.Apply(o.ctx, corev1ac.ConfigMap("a", o.namespace).WithData(data), client.FieldOwner(manager)))
+	}
+	cm := newConfigMap("a")
+	cm.Namespace = o.namespace
+	must(t, o.client.Patch(o.ctx, cm, client.RawPatch(types.MergePatchType, []byte(`{"data":{"too":"1"}}`)), client.FieldOwner("old-operator")))
+	o.mustSettle(shop)
+	if got := o.configMap("a"); got != "flux=1,stays=1" {
+		t.Errorf("data %s", got)
+	}
+	cm = &corev1.ConfigMap{}
+	o.get(cm, "a")
+	for _, entry := range cm.ManagedFields {
+		if strings.HasPrefix(entry.Manager, "old-operator") {
+			t.Errorf("%s still manages %s", entry.Manager, entry.FieldsV1)
+		}
 	}
 }

@@ -177,18 +177,15 @@ func (c *child) plan(ctx context.Context) (*Change, error) {
 	case c.once != nil && ran != "" && ran != c.once.hash && policy.has(Replace):
 		return &Change{Action: ActionReplace, Object: c.Ref, Why: "it runs for another content"}, nil
 	}
-	uid, options := string(current.GetUID()), []client.PatchOption{client.DryRunAll}
-	if !policy.has(Theirs) && !policy.has(StopOnConflict) {
-		options = append(options, client.ForceOwnership)
+	answer, err := c.changeTo(ctx, current, &policy, client.DryRunAll)
+	if fields := c.others(current, &policy); apierrors.IsInvalid(err) && len(fields) > 0 {
+		return &Change{Action: ActionChange, Object: c.Ref, Why: fmt.Sprintf("%s goes, because the set has another member of its union", strings.TrimPrefix(fields[0].String(), "."))}, nil
 	}
-	answer, err := c.apply(ctx, c.contentFor(&policy), "uid", uid, options...)
-	switch {
-	case apierrors.IsConflict(err) && policy.has(Theirs):
-		answer, err = c.applyRest(ctx, err, uid, client.DryRunAll)
-	case apierrors.IsConflict(err) && policy.has(StopOnConflict):
-		err = stopped(c.Ref, err)
-	case apierrors.IsInvalid(err) && policy.has(Replace):
-		return &Change{Action: ActionReplace, Object: c.Ref, Why: err.Error()}, nil
+	if apierrors.IsInvalid(err) {
+		refused := err
+		if _, err = c.replacement(ctx, current, &policy, refused); err == nil {
+			return &Change{Action: ActionReplace, Object: c.Ref, Why: refused.Error()}, nil
+		}
 	}
 	if err != nil {
 		return c.planRefusal(err)

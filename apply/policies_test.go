@@ -104,7 +104,7 @@ func TestSeveralForeignObjects(t *testing.T) {
 	}
 	err := o.settle(shop)
 	want := "False OwnedByAnother: ConfigMap default/a exists, has no owner and is not ours: delete it, or allow it to be taken over with the annotation apply.ctrlkit.dev/policy: adopt; " +
-		`ConfigMap default/b: annotation apply.ctrlkit.dev/policy has "adpot": use "create-only", "replace", "keep" or "adopt", separated by commas: correct the annotation`
+		`ConfigMap default/b: annotation apply.ctrlkit.dev/policy has "adpot": use "create-only", "replace", "replace-orphaning", "replace-losing-data", "keep" or "adopt", separated by commas: correct the annotation`
 	if got := o.condition(shop); got != want || strings.Contains(err.Error(), "\n") {
 		t.Errorf("condition %q, want %q, with error %v", got, want, err)
 	}
@@ -170,6 +170,19 @@ func TestReplaceKeepsWhatInvalidContentWouldReplace(t *testing.T) {
 	}
 	if got := o.takeWrites(); len(got) != 0 {
 		t.Errorf("writes %v", got)
+	}
+}
+
+// A list with two items of one key is refused in these words, and not tried for ever.
+func TestDuplicatesAreNamed(t *testing.T) {
+	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) {
+		web := newDeployment("web", 1)
+		web.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "A", Value: "2"}}
+		set.Add(web)
+	}, apply.Owns(&appsv1.Deployment{}))
+	err := o.settle(shop)
+	if got := o.condition(shop); !strings.Contains(got, apply.ReasonWrongSet) || !strings.Contains(got, `.env has two items with name="A": leave one of the two out`) {
+		t.Errorf("condition %s with error %v", got, err)
 	}
 }
 

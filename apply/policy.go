@@ -31,10 +31,22 @@ const (
 	// version of the operator, stays as it is, too: it may have a generated password. Also by
 	// annotation: then all further changes are the user's.
 	CreateOnly Policy = "create-only"
-	// Replace deletes an object and creates it again when the API server refuses a change because
-	// a field is immutable. Without it, the change is refused, and the failure names the field.
-	// Also by annotation.
+	// Replace deletes an object, and its Pods with it, and creates it again when a change is refused
+	// for the sole reason that fields are immutable: by the API server itself, which would accept
+	// the same content as a new object. What an admission policy, a webhook or a rule such as "may
+	// only grow" refuses stays refused. So does a change of what holds data: of a
+	// PersistentVolumeClaim, a PersistentVolume, a Namespace, a CustomResourceDefinition, a
+	// StatefulSet with volumeClaimTemplates, and of what has the policy Keep. Without Replace, the
+	// failure has the words of the API server, and a remedy. Also by annotation.
 	Replace Policy = "replace"
+	// ReplaceOrphaning is Replace for a StatefulSet, a Deployment, a ReplicaSet or a DaemonSet, and
+	// for a Job with a manualSelector, whose Pods stay, and with them claims: it deletes the object
+	// as kubectl delete --cascade=orphan does, and the new one adopts what is left. It refuses if the
+	// selector that is wanted does not select the Pods that exist: nothing would ever delete them.
+	// Also by annotation.
+	ReplaceOrphaning Policy = "replace-orphaning"
+	// ReplaceLosingData is Replace for what holds data, too. The data is gone. Also by annotation.
+	ReplaceLosingData Policy = "replace-losing-data"
 	// Keep leaves an object in the cluster when it leaves the set, and when its owner is deleted.
 	// It has no owner reference then. Also by annotation; there, the owner reference stays, and
 	// with it the deletion by the garbage collector.
@@ -64,7 +76,10 @@ const (
 )
 
 // byAnnotation are the policies that users may give to an object.
-var byAnnotation = []Policy{CreateOnly, Replace, Keep, Adopt}
+var byAnnotation = []Policy{CreateOnly, Replace, ReplaceOrphaning, ReplaceLosingData, Keep, Adopt}
+
+// replacing are the policies that allow an object to be deleted and created again.
+var replacing = []Policy{Replace, ReplaceOrphaning, ReplaceLosingData}
 
 // PolicyAnnotation is the annotation by which users change how one object is kept: policies,
 // separated by commas. A word that is none is an error: the object is not written.
@@ -158,7 +173,7 @@ func (p policy) with(current client.Object, manager string) (policy, error) {
 	allowed := objectpolicy.Resolve(theirs, nil, objectpolicy.Defaults{Namespaces: objectpolicy.NamespacesIgnored})
 	p.frozen = !allowed.Allows(objectpolicy.VerbUpdate)
 	if !allowed.Allows(objectpolicy.VerbDelete) {
-		p.words = slices.DeleteFunc(slices.Clone(p.words), func(word Policy) bool { return word == Replace }) // it would be deleted
+		p.words = slices.DeleteFunc(slices.Clone(p.words), func(word Policy) bool { return slices.Contains(replacing, word) }) // it would be deleted
 		Keep.apply(&p)
 	}
 	return p, allowed.Err()

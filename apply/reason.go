@@ -23,7 +23,7 @@ const (
 	// ReasonJobFailed: a Job with the policy [Once] has failed.
 	ReasonJobFailed = "JobFailed"
 	// ReasonImmutableField: a field of an object can't be changed.
-	ReasonImmutableField = "ImmutableField"
+	ReasonImmutableField = step.ReasonImmutableField
 	// ReasonFieldConflict: another field manager has set a field of an object with the policy
 	// [StopOnConflict].
 	ReasonFieldConflict = "FieldConflict"

@@ -98,8 +98,16 @@ func TestSequencesOnRealServer(t *testing.T) {
 	})
 }
 
-// startPlane starts a control plane with the definition of Shops.
+// startPlane starts a control plane with the definition of Shops, and returns how to connect to it.
 func startPlane(t *testing.T, parts controlplane.Parts) *rest.Config {
+	t.Helper()
+	config := rest.CopyConfig(startShopPlane(t, parts).Config())
+	config.QPS = -1
+	return config
+}
+
+// startShopPlane starts a control plane with the definition of Shops.
+func startShopPlane(t *testing.T, parts controlplane.Parts) *controlplane.ControlPlane {
 	t.Helper()
 	definition := shopDefinition()
 	definition.APIVersion, definition.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
@@ -107,10 +115,7 @@ func startPlane(t *testing.T, parts controlplane.Parts) *rest.Config {
 	must(t, err)
 	file := filepath.Join(t.TempDir(), "shops.yaml")
 	must(t, os.WriteFile(file, data, 0o600))
-	plane := controlplanetest.Start(t, controlplane.Options{Parts: parts, CRDs: []string{file}})
-	config := rest.CopyConfig(plane.Config())
-	config.QPS = -1
-	return config
+	return controlplanetest.Start(t, controlplane.Options{Parts: parts, CRDs: []string{file}})
 }
 
 func runSequences(t *testing.T, n int, start func(seed int) *cluster) {

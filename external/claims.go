@@ -45,8 +45,8 @@ const (
 // operator may write in its namespace for its leader election.
 var leaseKind = schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
 
-// A place is what identifies a resource among all that an operator knows.
-type place struct {
+// A resourceKey is what identifies a resource among all that an operator knows.
+type resourceKey struct {
 	system string // Calls.System
 	scope  string // Options.Scope: in which ids are unique
 	kind   string // Options.Type
@@ -55,7 +55,7 @@ type place struct {
 
 // claimName returns the name of the claim of a resource: two resources have two names, and there can't
 // be two claims of one name.
-func (p place) claimName() string {
+func (p resourceKey) claimName() string {
 	sum := sha256.New()
 	for _, part := range []string{p.system, p.kind, p.scope, p.id} {
 		size := binary.BigEndian.AppendUint64(nil, uint64(len(part)))
@@ -92,7 +92,7 @@ func (h holder) key() client.ObjectKey { return client.ObjectKey{Namespace: h.na
 // named by the resource: that a resource has one owner is the promise of the API server that an object
 // has one version, and who may edit objects of users can't write it.
 type claim struct {
-	place
+	resourceKey
 	holder
 	from    string    // the owner that the system may still show, because the resource was adopted from it
 	givenTo string    // the UID of the object that may take the claim
@@ -110,8 +110,8 @@ func (c *claim) lease(namespace string) *unstructured.Unstructured {
 	obj.SetNamespace(namespace)
 	obj.SetName(c.claimName())
 	obj.SetResourceVersion(c.version)
-	obj.SetLabels(map[string]string{claimsLabel: claimsOf(c.place.kind), holderLabel: labelOf(string(c.uid))})
-	annotations := map[string]string{IDAnnotation: c.id, claimType: c.place.kind}
+	obj.SetLabels(map[string]string{claimsLabel: claimsOf(c.resourceKey.kind), holderLabel: labelOf(string(c.uid))})
+	annotations := map[string]string{IDAnnotation: c.id, claimType: c.resourceKey.kind}
 	ending := ""
 	if !c.ending.IsZero() {
 		ending = c.ending.UTC().Format(time.RFC3339)
@@ -130,8 +130,8 @@ func (c *claim) lease(namespace string) *unstructured.Unstructured {
 func claimOf(obj *unstructured.Unstructured) (*claim, error) {
 	get := obj.GetAnnotations()
 	c := &claim{
-		place: place{system: get[claimSystem], scope: get[claimScope], kind: get[claimType], id: get[IDAnnotation]},
-		from:  get[claimFrom], givenTo: get[claimGivenTo], version: obj.GetResourceVersion(),
+		resourceKey: resourceKey{system: get[claimSystem], scope: get[claimScope], kind: get[claimType], id: get[IDAnnotation]},
+		from:        get[claimFrom], givenTo: get[claimGivenTo], version: obj.GetResourceVersion(),
 	}
 	text, _, _ := unstructured.NestedString(obj.Object, "spec", "holderIdentity")
 	since, _, _ := unstructured.NestedString(obj.Object, "spec", "acquireTime")
@@ -195,7 +195,7 @@ type ledger struct {
 
 // held is what a ledger remembers of a claim.
 type held struct {
-	place
+	resourceKey
 	since time.Time
 	given bool // it has a givenTo
 }
@@ -204,7 +204,7 @@ type held struct {
 func (l *ledger) remember(c *claim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.mine[c.uid] = &held{c.place, c.since, c.givenTo != ""}
+	l.mine[c.uid] = &held{c.resourceKey, c.since, c.givenTo != ""}
 }
 
 // forget notes that an object has no claim any more.
@@ -257,7 +257,7 @@ func (r registrar) load(ctx context.Context, of client.Object) error {
 			if list.Items[i].GetName() == markerName(r.kind) {
 				r.migrated = true
 			} else if c, err := claimOf(&list.Items[i]); err == nil { // what is spoilt is reported when it is needed
-				all[c.uid] = &held{c.place, c.since, c.givenTo != ""}
+				all[c.uid] = &held{c.resourceKey, c.since, c.givenTo != ""}
 			}
 		}
 		if next = list.GetContinue(); next == "" {
@@ -269,7 +269,7 @@ func (r registrar) load(ctx context.Context, of client.Object) error {
 }
 
 // get reads the claim of a resource, nil if there is none.
-func (r registrar) get(ctx context.Context, p place) (*claim, error) {
+func (r registrar) get(ctx context.Context, p resourceKey) (*claim, error) {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(leaseKind)
 	err := r.reader.Get(track.WithOwn(ctx), client.ObjectKey{Namespace: r.namespace, Name: p.claimName()}, obj)

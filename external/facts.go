@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,7 +88,7 @@ func (s ownership[T]) source() source {
 func (s ownership[T]) edited() bool {
 	uid := s.req.Object.GetUID()
 	if h := s.claims.of(uid); h != nil && !s.options.StoresOwner {
-		return s.id != "" && h.place != s.place()
+		return s.id != "" && h.resourceKey != s.key()
 	}
 	if proven := s.memory.get(uid).proven; proven != "" && s.options.StoresOwner {
 		return s.id != "" && proven != s.id
@@ -113,14 +112,14 @@ func (s ownership[T]) recorded() bool {
 func (s ownership[T]) readClaim(ctx context.Context, f *facts, live bool) error {
 	k, r := &f.knowledge, s.registrar()
 	own := s.req.Object.GetUID()
-	if h := r.of(own); h != nil && h.place == s.place() && s.req.Object.GetDeletionTimestamp().IsZero() {
+	if h := r.of(own); h != nil && h.resourceKey == s.key() && s.req.Object.GetDeletionTimestamp().IsZero() {
 		k.claim = claimMine // this process has written or read it, and nothing else changes it
 		return nil
 	} else if !live && h == nil {
 		return nil // to create it shows whether there is one
 	}
 	var err error
-	if f.claim, err = r.get(ctx, s.place()); err != nil || f.claim == nil {
+	if f.claim, err = r.get(ctx, s.key()); err != nil || f.claim == nil {
 		return err
 	}
 	c := f.claim
@@ -176,7 +175,7 @@ func (s ownership[T]) readFormerOwner(ctx context.Context, f *facts) error {
 	k := &f.knowledge
 	from := s.memory.get(s.req.Object.GetUID()).from
 	if from == "" {
-		c, err := s.registrar().get(ctx, s.place())
+		c, err := s.registrar().get(ctx, s.key())
 		if err != nil {
 			return err
 		}
@@ -268,7 +267,7 @@ func (s ownership[T]) mayAdopt(ctx context.Context) (bool, error) {
 		if err := reader.Get(track.WithOwn(ctx), client.ObjectKey{Name: name}, namespace); err != nil { // it is asked again
 			return false, fmt.Errorf("reading which ids namespace %s lets its objects adopt: %w", name, err)
 		}
-		opened = opens(namespace.Annotations[AdoptAnnotation], s.id)
+		opened = globOf(namespace.Annotations[AdoptAnnotation]).MatchString(s.id)
 	}
 	if s.options.Adopt == nil {
 		return opened, nil
@@ -276,16 +275,9 @@ func (s ownership[T]) mayAdopt(ctx context.Context) (bool, error) {
 	return s.options.Adopt(s.req.Object, s.id, opened), nil
 }
 
-// opens reports whether a list of patterns has an id.
-func opens(patterns, id string) bool {
-	return slices.ContainsFunc(strings.FieldsFunc(patterns, func(r rune) bool { return r == ',' || r == '\n' }), func(pattern string) bool {
-		return globOf(strings.TrimSpace(pattern)).MatchString(id)
-	})
-}
-
-// place returns what identifies the resource of the session.
-func (s *session[T]) place() place {
-	p := place{kind: s.claims.kind, id: s.id}
+// key returns what identifies the resource of the session.
+func (s *session[T]) key() resourceKey {
+	p := resourceKey{kind: s.claims.kind, id: s.id}
 	if s.calls.System != nil {
 		p.system = s.calls.System(s.req.Object)
 	}

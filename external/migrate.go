@@ -40,7 +40,7 @@ func migrate[T client.Object](ctx context.Context, e *external[T], r registrar, 
 	}
 	recorded := recordedPlaces(e, req, all)
 	since, n := time.Now(), 0
-	for _, p := range slices.SortedFunc(maps.Keys(recorded), func(a, b place) int { return strings.Compare(a.claimName(), b.claimName()) }) {
+	for _, p := range slices.SortedFunc(maps.Keys(recorded), func(a, b resourceKey) int { return strings.Compare(a.claimName(), b.claimName()) }) {
 		users := recorded[p]
 		if len(users) > 1 {
 			req.Logger.Info("A resource that several objects record as theirs is left to a person", "id", p.id, "system", p.where(), "objects", keysOf(users))
@@ -50,7 +50,7 @@ func migrate[T client.Object](ctx context.Context, e *external[T], r registrar, 
 		if h := r.of(o.req.Object.GetUID()); h != nil {
 			continue // made before an earlier attempt has failed
 		}
-		if _, err := r.create(ctx, &claim{place: p, holder: o.holder(), since: time.Now()}); err != nil {
+		if _, err := r.create(ctx, &claim{resourceKey: p, holder: o.holder(), since: time.Now()}); err != nil {
 			return err
 		}
 		if n++; n%1000 == 0 {
@@ -65,8 +65,8 @@ func migrate[T client.Object](ctx context.Context, e *external[T], r registrar, 
 }
 
 // recordedPlaces returns the resources that the annotations of objects record as theirs, with the objects.
-func recordedPlaces[T client.Object](e *external[T], req *step.Request[T], all []client.Object) map[place][]*session[T] {
-	recorded := make(map[place][]*session[T])
+func recordedPlaces[T client.Object](e *external[T], req *step.Request[T], all []client.Object) map[resourceKey][]*session[T] {
+	recorded := make(map[resourceKey][]*session[T])
 	for _, obj := range all {
 		t, ok := obj.(T)
 		if !ok {
@@ -76,7 +76,7 @@ func recordedPlaces[T client.Object](e *external[T], req *step.Request[T], all [
 		s := &session[T]{external: e, req: other, id: IDOf(obj)}
 		r, err := recordOf(obj)
 		if err == nil && s.id != "" && r.isOf(obj, s.id) && (r.step == created || r.step == begun) {
-			recorded[s.place()] = append(recorded[s.place()], s)
+			recorded[s.key()] = append(recorded[s.key()], s)
 		}
 	}
 	return recorded

@@ -114,7 +114,7 @@ func (s ownership[T]) register(ctx context.Context, from string) error {
 		c.holder, c.from, c.givenTo, c.ending, c.since = s.holder(), from, "", time.Time{}, time.Now()
 		return r.update(ctx, c)
 	}
-	done, err := r.create(ctx, &claim{place: s.place(), holder: s.holder(), from: from, since: time.Now()})
+	done, err := r.create(ctx, &claim{resourceKey: s.key(), holder: s.holder(), from: from, since: time.Now()})
 	if err != nil || done {
 		return err
 	}
@@ -124,7 +124,7 @@ func (s ownership[T]) register(ctx context.Context, from string) error {
 // ensureClaim claims the resource of an object that is about to be created, or that the system has just
 // made, unless it has the claim.
 func (s ownership[T]) ensureClaim(ctx context.Context) error {
-	if h := s.claims.of(s.req.Object.GetUID()); s.options.StoresOwner || h != nil && h.place == s.place() {
+	if h := s.claims.of(s.req.Object.GetUID()); s.options.StoresOwner || h != nil && h.resourceKey == s.key() {
 		return nil
 	}
 	s.facts.claim = nil
@@ -185,7 +185,7 @@ func (s ownership[T]) give(ctx context.Context) error {
 // changeClaim changes the claim of the object, if it has it still, and if that changes anything.
 func (s ownership[T]) changeClaim(ctx context.Context, change func(c *claim)) error {
 	r := s.registrar()
-	c, err := r.get(ctx, s.place())
+	c, err := r.get(ctx, s.key())
 	if err != nil || c == nil || c.uid != s.req.Object.GetUID() {
 		return err
 	}
@@ -202,9 +202,9 @@ func (s ownership[T]) endClaim(ctx context.Context) error {
 	if s.options.StoresOwner {
 		return nil
 	}
-	r, p := s.registrar(), s.place()
+	r, p := s.registrar(), s.key()
 	if h := r.of(s.req.Object.GetUID()); h != nil {
-		p = h.place
+		p = h.resourceKey
 	}
 	c, err := r.get(ctx, p)
 	if err != nil || c == nil || c.uid != s.req.Object.GetUID() {

@@ -102,7 +102,7 @@ func (s ownership[T]) editedID() error {
 	uid, own := s.req.Object.GetUID(), ""
 	if h := s.claims.of(uid); h != nil {
 		own = h.id
-		if p := s.place(); h.system != p.system || h.scope != p.scope {
+		if p := s.key(); h.system != p.system || h.scope != p.scope {
 			own = fmt.Sprintf("%s of %s, where the object does not look any more", h.id, h.where())
 		}
 	} else if proven := s.memory.get(uid).proven; proven != "" {
@@ -117,7 +117,7 @@ func (s ownership[T]) editedID() error {
 }
 
 // where names the system of a resource.
-func (p place) where() string {
+func (p resourceKey) where() string {
 	switch {
 	case p.system == "" && p.scope == "":
 		return "the external system"

@@ -17,14 +17,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/references"
+	"github.com/ctrlkit/ctrlkit/internal/refusal"
 	"github.com/ctrlkit/ctrlkit/internal/track"
 )
 
@@ -47,6 +51,9 @@ import (
 //   - Afterwards child is the object as it is in the cluster.
 //   - An object of that name that req.Object does not control is left alone: the error is
 //     terminal, and names the controller.
+//   - Of a union, such as the strategies of a Deployment or the sources of a volume, the member that
+//     child has replaces the one that the object has. Nothing is ever deleted to be created again: a
+//     change of a field that is immutable is a terminal error, with a remedy.
 //   - An object that is being deleted, or that a predecessor of req.Object has left to the garbage
 //     collector, is waited for.
 //   - Before an object is created, Request.APIReader is asked whether it exists: the cache may not
@@ -89,7 +96,6 @@ func (c *childOf) ensure(ctx context.Context, child client.Object) error {
 	if err != nil {
 		return err
 	}
-	options := []client.ApplyOption{client.FieldOwner(c.manager)}
 	if current == nil {
 		wanted.SetResourceVersion(onlyCreate)
 	} else {
@@ -101,10 +107,9 @@ func (c *childOf) ensure(ctx context.Context, child client.Object) error {
 			return nil
 		}
 		wanted.SetUID(current.GetUID()) // or it would be created again if it is gone
-		options = append(options, client.ForceOwnership)
 	}
-	if err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), options...); err != nil {
-		return fmt.Errorf("applying %s: %w", c.name, err)
+	if wanted, err = c.write(ctx, wanted, current); err != nil {
+		return err
 	}
 	answer := track.EmptyOf(child).(client.Object) //nolint:errcheck // of the same type
 	if err := fromUnstructured(wanted, answer); err != nil {
@@ -112,6 +117,76 @@ func (c *childOf) ensure(ctx context.Context, child client.Object) error {
 	}
 	take(child, answer)
 	return nil
+}
+
+// write applies what is wanted, and returns the answer. A member of a union that the current object
+// has instead of the one that is wanted is removed.
+func (c *childOf) write(ctx context.Context, wanted *unstructured.Unstructured, current client.Object) (*unstructured.Unstructured, error) {
+	answer, err := c.apply(ctx, wanted.Object, current)
+	if current == nil || !apierrors.IsInvalid(err) {
+		return answer, c.explained(err, wanted, nil)
+	}
+	live, convErr := contentOf(current)
+	if convErr != nil {
+		return nil, err
+	}
+	if fields := refusal.Others(c.client.Scheme(), wanted.GroupVersionKind(), wanted.Object, live); len(fields) > 0 {
+		taken, takeErr := c.takeOver(ctx, wanted, current, fields)
+		if takeErr != nil {
+			return nil, takeErr
+		}
+		if taken {
+			answer, err = c.apply(ctx, wanted.Object, current)
+		}
+	}
+	return answer, c.explained(err, wanted, live)
+}
+
+// takeOver makes fields of others ours, so that they are removed when we apply without them. It
+// reports whether they were not ours.
+func (c *childOf) takeOver(ctx context.Context, wanted *unstructured.Unstructured, current client.Object, fields []fieldpath.Path) (bool, error) {
+	if c.live != nil { // the cache may have dropped the entries of others
+		current = track.EmptyOf(current).(client.Object) //nolint:errcheck // of the same type
+		if err := c.live.Get(ctx, c.key, current); err != nil {
+			return false, fmt.Errorf("reading %s, to change it: %w", c.name, err)
+		}
+	}
+	patch, _, err := refusal.TakeOver(current, wanted.GetAPIVersion(), c.manager, fields)
+	if err != nil || patch == nil {
+		return false, err
+	}
+	target := track.EmptyOf(current).(client.Object) //nolint:errcheck // of the same type
+	target.SetNamespace(c.key.Namespace)
+	target.SetName(c.key.Name)
+	if err := c.client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		return false, fmt.Errorf("taking fields of %s over: %w", c.name, err)
+	}
+	return true, nil
+}
+
+func (c *childOf) apply(ctx context.Context, content map[string]any, current client.Object) (*unstructured.Unstructured, error) {
+	answer := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(content)}
+	options := []client.ApplyOption{client.FieldOwner(c.manager)}
+	if current != nil {
+		options = append(options, client.ForceOwnership)
+	}
+	if err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), options...); err != nil {
+		return nil, fmt.Errorf("applying %s: %w", c.name, err)
+	}
+	return answer, nil
+}
+
+// explained marks a refusal that no retry ends with a remedy.
+func (c *childOf) explained(err error, wanted *unstructured.Unstructured, live map[string]any) error {
+	kind := wanted.GroupVersionKind().GroupKind()
+	if twice := refusal.Duplicates(err); twice != nil {
+		return failure.Mark(fmt.Errorf("applying %s: %w", c.name, twice), failure.WithClass(failure.ClassInvalid), failure.WithRemedy(refusal.RemedyDuplicates))
+	}
+	if live == nil || !refusal.Immutable(err, kind, c.key.Name) {
+		return err
+	}
+	r := refusal.ReplacementOf(kind, c.key, wanted.Object, live)
+	return failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonImmutableField), failure.WithRemedy(r.Remedy()))
 }
 
 // configuration returns child as it is applied: with its kind and its controller, without what it

@@ -253,3 +253,59 @@ func TestAChildWithoutANamespace(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Of a union, the member that is wanted replaces the one that there is, in the same object; and what is
+// settled is not written again.
+func TestEnsureChildChangesUnions(t *testing.T) {
+	req, writes := kitRequest(t)
+	child := childDeployment()
+	must(t, step.EnsureChild(t.Context(), req, child))
+	uid := child.UID
+	for range 2 {
+		child = childDeployment()
+		child.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+		must(t, step.EnsureChild(t.Context(), req, child))
+	}
+	if child.UID != uid || child.Spec.Strategy.RollingUpdate != nil || child.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
+		t.Errorf("UID %s instead of %s, strategy %+v", child.UID, uid, child.Spec.Strategy)
+	}
+	same(t, "writes.applies", 3, writes.applies) // created, refused, changed
+}
+
+// A refusal that no retry ends is said as such, with a remedy.
+func TestEnsureChildRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*appsv1.Deployment)
+		class  failure.Class
+		want   string // of the text and the remedy
+	}{
+		{"an immutable field", func(d *appsv1.Deployment) {
+			d.Spec.Selector.MatchLabels = map[string]string{"app": "b"}
+			d.Spec.Template.Labels = d.Spec.Selector.MatchLabels
+		}, failure.ClassTerminal, "run kubectl delete deployment child -n default: its Pods go"},
+		{"two variables of one name", func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "A", Value: "2"}}
+		}, failure.ClassInvalid, `spec.template.spec.containers[name="c"].env has two items with name="A": leave one of the two out`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			req, _ := kitRequest(t)
+			must(t, step.EnsureChild(t.Context(), req, childDeployment()))
+			child := childDeployment()
+			tt.change(child)
+			err := step.EnsureChild(t.Context(), req, child)
+			c := failure.Classify(err)
+			if err == nil || c.Class != tt.class || !strings.Contains(err.Error()+": "+c.Remedy, tt.want) {
+				t.Errorf("%s: %v: %s, want %s", c.Class, err, c.Remedy, tt.want)
+			}
+		})
+	}
+}
+
+func childDeployment() *appsv1.Deployment {
+	labels := map[string]string{"app": "a"}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "child"}, Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}},
+	}}
+}

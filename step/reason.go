@@ -32,4 +32,6 @@ const (
 	ReasonNotNeeded = "NotNeeded"
 	// ReasonOwnedByAnother: an object that is wanted exists and belongs to another owner.
 	ReasonOwnedByAnother = "OwnedByAnother"
+	// ReasonImmutableField: a field of an object that is wanted can't be changed.
+	ReasonImmutableField = "ImmutableField"
 )

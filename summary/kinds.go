@@ -6,6 +6,7 @@ package summary
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,7 +24,7 @@ var kinds = map[schema.GroupKind]func(*document) Summary{
 	{Kind: "PersistentVolumeClaim"}:     ofClaim,
 	{Group: "apps", Kind: "Deployment"}: ofReplicaSet,
 	{Group: "apps", Kind: "ReplicaSet"}: ofReplicaSet,
-	{Group: "apps", Kind: "DaemonSet"}:  byKstatus, {Group: "apps", Kind: "StatefulSet"}: byKstatus,
+	{Group: "apps", Kind: "DaemonSet"}:  ofDaemonSet, {Group: "apps", Kind: "StatefulSet"}: byKstatus,
 	{Group: "policy", Kind: "PodDisruptionBudget"}: byKstatus,
 	{Group: "batch", Kind: "CronJob"}:              byKstatus,
 	{Group: "batch", Kind: "Job"}:                  ofJob,
@@ -34,8 +35,9 @@ var kinds = map[schema.GroupKind]func(*document) Summary{
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: byKstatus,
 	{Group: "resource.k8s.io", Kind: "ResourceClaim"}:                 ofResourceClaim,
 
-	{Group: "argoproj.io", Kind: "Application"}:    ofApplication,
-	{Group: "kubevirt.io", Kind: "VirtualMachine"}: ofMachine,
+	{Group: "argoproj.io", Kind: "Application"}:     ofApplication,
+	{Group: "cert-manager.io", Kind: "Certificate"}: ofCertificate,
+	{Group: "kubevirt.io", Kind: "VirtualMachine"}:  ofMachine,
 }
 
 // ofJob judges a Job by its end. To kstatus, it is current from its start.
@@ -68,6 +70,23 @@ func ofReplicaSet(d *document) Summary {
 		return c.says(StateFailed)
 	}
 	return s
+}
+
+// ofDaemonSet judges a DaemonSet. With OnDelete, its controller does not update Pods, so that it is
+// ready with old ones, as a StatefulSet is; to kstatus, only the latter.
+func ofDaemonSet(d *document) Summary {
+	if d.text("spec", "updateStrategy", "type") != "OnDelete" {
+		return byKstatus(d)
+	}
+	status := maps.Clone(d.status)
+	if status != nil {
+		status["updatedNumberScheduled"] = status["desiredNumberScheduled"]
+	}
+	content := maps.Clone(d.content)
+	content["status"] = status
+	as := *d
+	as.content, as.status = content, status
+	return byKstatus(&as)
 }
 
 // ofPod judges a Pod. That of kstatus reads the clock for a Pod that can't be scheduled, and takes
@@ -219,6 +238,20 @@ func ofApplication(d *document) Summary {
 		return s
 	}
 	return Summary{StateProgressing, "OutOfSync", "what is applied is not what is declared"}
+}
+
+// ofCertificate judges a Certificate of cert-manager. One whose issuance has failed is tried again
+// only after an hour, or more; while it has a valid one all the same, it is ready.
+func ofCertificate(d *document) Summary {
+	if c, ok := d.first([]string{"Issuing"}, "False"); ok && c.reason == "Failed" {
+		if _, ready := d.first([]string{"Ready"}, "True"); !ready {
+			return c.says(StateFailed)
+		}
+	}
+	if s, ok := byConditions(d); ok {
+		return s
+	}
+	return Summary{StateProgressing, ReasonNoStatus, "its controller has not reported"}
 }
 
 // ofMachine judges a VirtualMachine of KubeVirt. One that is to be off is ready when it is.

@@ -67,6 +67,7 @@ var layers = map[string]int{
 	"step/internal/hotloop":   2,
 	"internal/track":          1,
 	"internal/references":     0,
+	"internal/refusal":        0,
 	"step/steptest":           5,
 	"internal/orphans":        1,
 	"internal/restmapper":     0,

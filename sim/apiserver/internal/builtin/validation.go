@@ -40,8 +40,10 @@ var changes = map[string]func(obj, old object) field.ErrorList{
 	"/Secret":                fixed,
 	"/Service":               changedIPs,
 	"/PersistentVolumeClaim": changedClaim,
+	"/PersistentVolume":      changedVolume,
 	"/Pod":                   changedPodSpec,
 	"batch/Job":              changedCompletions,
+	"apiextensions.k8s.io/CustomResourceDefinition": changedScope,
 }
 
 // Validate checks a new object of a built-in kind, beyond its metadata.
@@ -223,6 +225,27 @@ func changedClaim(obj, old object) field.ErrorList {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", storage...), "field can not be less than status.capacity"))
 	}
 	return errs
+}
+
+// changedVolume checks that a PersistentVolume stays where it is: all fields but those that are of any
+// volume say that.
+func changedVolume(obj, old object) field.ErrorList {
+	const source = "spec.persistentvolumesource"
+	common := []string{
+		"accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "persistentVolumeReclaimPolicy", "storageClassName", "volumeMode", "volumeAttributesClassName",
+	}
+	if !changedExcept(child(obj, "spec"), child(old, "spec"), "", common) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("spec", "persistentvolumesource"), source+" is immutable after creation")}
+}
+
+// changedScope checks that a definition keeps its scope.
+func changedScope(obj, old object) field.ErrorList {
+	if is := child(obj, "spec")["scope"]; is != child(old, "spec")["scope"] {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "scope"), is, fieldImmutable)}
+	}
+	return nil
 }
 
 // reschedulable reports whether a Job may change where its Pods run: it is suspended and has none.
