@@ -43,7 +43,13 @@ const unseenRetry = 5 * time.Minute
 type child struct {
 	*keeper
 	*item
-	unseen bool // the cache does not have the object that exists
+	unseen  bool // the cache does not have the object that exists
+	ours    bool // the object that exists is ours
+	created bool // it did not exist before
+	again   bool // the cache did not have it as it is
+	// version, if it is not empty, is that of the object which is to be applied to: the owner reference
+	// that it has may have been removed since.
+	version string
 }
 
 // ensure returns the object as it is in the cluster.
@@ -62,10 +68,28 @@ func (c *child) ensure(ctx context.Context) (client.Object, error) {
 
 // create creates the object. The cache may not have one that exists.
 func (c *child) create(ctx context.Context) (client.Object, error) {
-	answer, err := c.apply(ctx, c.content, "resourceVersion", onlyCreate)
+	answer, err := c.createOnly(ctx)
 	if err == nil || !apierrors.IsConflict(err) {
 		return answer, err
 	}
+	return c.updateNewest(ctx)
+}
+
+// createOnly creates the object. The error is a conflict if it exists, and a wait if the note of it has
+// the UID of one that is gone.
+func (c *child) createOnly(ctx context.Context) (client.Object, error) {
+	if c.remembered[c.Ref] != "" {
+		c.reopen = true
+		return nil, &waitError{what: "the note of " + c.Ref.String()}
+	}
+	answer, err := c.apply(ctx, c.content, "resourceVersion", onlyCreate)
+	c.created = err == nil
+	c.ours = c.created
+	return answer, err
+}
+
+// updateNewest is update for an object that the cache does not have as it is.
+func (c *child) updateNewest(ctx context.Context) (client.Object, error) {
 	if c.live == nil {
 		return nil, &waitError{what: fmt.Sprintf("the cache to have %s, which exists", c.Ref), unseen: true}
 	}
@@ -74,7 +98,7 @@ func (c *child) create(ctx context.Context) (client.Object, error) {
 	if err := c.live.Get(ctx, c.key(), current); err != nil {
 		return nil, fmt.Errorf("reading %s, which exists: %w", c.Ref, err)
 	}
-	answer, err = c.update(ctx, current)
+	answer, err := c.update(ctx, current)
 	if wait := (*waitError)(nil); errors.As(err, &wait) {
 		wait.unseen = true
 	}
@@ -88,14 +112,22 @@ func (c *child) update(ctx context.Context, current client.Object) (client.Objec
 		return nil, failure.Mark(fmt.Errorf("%s: %w", c.Ref, err), failure.WithClass(failure.ClassTerminal),
 			failure.WithReason(ReasonUnknownPolicy), failure.WithRemedy("correct the annotation"))
 	}
-	if err := c.mayWrite(current, &policy); err != nil {
+	verdict, err := c.mayWrite(ctx, current, &policy)
+	if err != nil {
 		if c.watched.block(c.kind, c.key(), client.ObjectKeyFromObject(c.owner)) {
 			return c.ensure(ctx)
 		}
 		return nil, err
 	}
-	if policy.frozen || policy.has(CreateOnly) && c.isOurs(current) || c.isUnchanged(current, &policy) {
+	if c.ours = true; policy.frozen || policy.has(CreateOnly) && verdict == verdictOurs || c.isUnchanged(current, &policy) {
 		return current, nil
+	}
+	if !c.tracked {
+		if c.version = current.GetResourceVersion(); !isOwnedBy(current, c.owner) && c.live != nil {
+			if _, err := c.newestOwner(ctx); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if !policy.has(CreateOnly) {
 		if err := c.migrateFields(ctx, current); err != nil {
@@ -109,6 +141,9 @@ func (c *child) update(ctx context.Context, current client.Object) (client.Objec
 	}
 	answer, err := c.apply(ctx, c.contentFor(&policy), "uid", uid, options...)
 	switch {
+	case apierrors.IsConflict(err) && len(conflictsOf(err)) == 0 && !c.again && c.live != nil:
+		c.again = true
+		return c.updateNewest(ctx)
 	case apierrors.IsConflict(err) && policy.has(Theirs):
 		return c.applyRest(ctx, err, uid)
 	case apierrors.IsConflict(err) && policy.has(StopOnConflict):
@@ -132,6 +167,9 @@ func (c *child) apply(ctx context.Context, content map[string]any, guard, value 
 		annotations = make(map[string]any, 1)
 	}
 	annotations[HashAnnotation] = c.hash
+	if c.version != "" {
+		metadata["resourceVersion"] = c.version
+	}
 	metadata["annotations"], metadata[guard], wanted["metadata"] = annotations, value, metadata
 	patch, err := track.ContentPatch(types.ApplyYAMLPatchType, wanted)
 	if err != nil {
@@ -162,24 +200,29 @@ func (c *child) isUnchanged(current client.Object, policy *policy) bool {
 
 // mayWrite returns an error if an object belongs to another owner, and a wait if it is being
 // deleted, or was left to the garbage collector by a predecessor of the owner.
-func (c *child) mayWrite(current client.Object, policy *policy) error {
-	controller := metav1.GetControllerOf(current)
-	foreign := controller != nil && controller.UID != c.owner.GetUID()
-	if !current.GetDeletionTimestamp().IsZero() || foreign && c.isPredecessor(controller) {
-		return &waitError{what: c.Ref.String() + " to be gone"}
+func (c *child) mayWrite(ctx context.Context, current client.Object, policy *policy) (verdict, error) {
+	e, err := c.evidenceOf(ctx, c.Ref, current, c.item, policy)
+	if err != nil {
+		return verdictRefuse, err
 	}
-	set := current.GetLabels()[SetLabel]
-	switch {
-	case !foreign && (slices.Contains(c.labels, set) || controller != nil && set == ""):
-		return nil
-	case !foreign && set == "" && policy.has(Adopt):
-		return nil
+	controller := metav1.GetControllerOf(current)
+	if !current.GetDeletionTimestamp().IsZero() || e.controller == holderOther && c.isPredecessor(controller) {
+		return verdictRefuse, &waitError{what: c.Ref.String() + " to be gone"}
+	}
+	if v := e.wanted(); v != verdictRefuse {
+		return v, nil
 	}
 	by, remedy := "has no owner", "delete it, or allow it to be taken over with the annotation "+PolicyAnnotation+": adopt"
-	if foreign {
+	switch {
+	case e.controller == holderOther:
 		by = "is controlled by " + controller.Kind + " " + controller.Name
 		remedy = "delete it if it is not needed, or " + otherName(c.keeper)
-	} else if set != "" {
+	case e.label == holderUs:
+		by = "has the label of this set, but was not written by it: it is a copy, or was restored without its managed fields,"
+	case e.label == holderOther && e.controller == holderNone && !isLabeledByApply(current):
+		by = "has the label of another set, but was not written by one: it is a copy, or was restored without its managed fields,"
+		remedy = "delete it, or allow it to be taken over: remove the label " + SetLabel + ", and add the annotation " + PolicyAnnotation + ": adopt"
+	case e.label == holderOther:
 		by = "belongs to " + c.setOf(current, controller)
 		remedy = "remove it from that set, or " + otherName(c.keeper)
 	}
@@ -190,7 +233,7 @@ func (c *child) mayWrite(current client.Object, policy *policy) error {
 	if c.unseen {
 		marks = append(marks, failure.WithRetryAfter(unseenRetry))
 	}
-	return failure.Mark(fmt.Errorf("%s exists, %s and is not ours", c.Ref, by), marks...)
+	return verdictRefuse, failure.Mark(fmt.Errorf("%s exists, %s and is not ours", c.Ref, by), marks...)
 }
 
 func otherName(k *keeper) string {
@@ -205,7 +248,7 @@ func otherName(k *keeper) string {
 func (c *child) setOf(current client.Object, controller *metav1.OwnerReference) string {
 	set := "another set"
 	for _, entry := range current.GetManagedFields() {
-		if entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil || !bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:`+SetLabel+`"`)) {
+		if !appliesLabel(&entry) {
 			continue
 		}
 		if set = "the set of operator " + strconv.Quote(entry.Manager); entry.Manager == c.manager {
@@ -218,6 +261,15 @@ func (c *child) setOf(current client.Object, controller *metav1.OwnerReference) 
 		return set + ", of the same " + controller.Kind
 	}
 	return set
+}
+
+// isLabeledByApply reports whether the label of a set was written by server-side apply, as all sets do.
+func isLabeledByApply(obj client.Object) bool {
+	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return appliesLabel(&e) })
+}
+
+func appliesLabel(e *metav1.ManagedFieldsEntry) bool {
+	return e.Operation == metav1.ManagedFieldsOperationApply && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.GetRawBytes(), []byte(`"f:`+SetLabel+`"`))
 }
 
 // isPredecessor reports whether a controller is an object of the name of the owner that was there
