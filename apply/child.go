@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,6 +39,9 @@ const onlyCreate = "1"
 // unseenRetry is how often an object of another owner is read again that the cache does not have, and
 // may never have, because it selects: no event reports that it is gone.
 const unseenRetry = 5 * time.Minute
+
+// unseenAfter is how old an object of ours is that the cache should have.
+const unseenAfter = time.Minute
 
 // A child is one object of a set that is made as it should be.
 type child struct {
@@ -72,7 +76,13 @@ func (c *child) create(ctx context.Context) (client.Object, error) {
 	if err == nil || !apierrors.IsConflict(err) {
 		return answer, err
 	}
-	return c.updateNewest(ctx)
+	answer, err = c.updateNewest(ctx)
+	if err == nil && time.Since(answer.GetCreationTimestamp().Time) >= unseenAfter {
+		return nil, failure.Mark(fmt.Errorf("%s exists, and the cache of the operator does not have it: its changes are not seen, and it would not be pruned", c.Ref), failure.WithClass(failure.ClassTerminal),
+			failure.WithSeverity(condition.SeverityError), failure.WithReason(ReasonNotSelected), failure.WithRetryAfter(unseenRetry), failure.WithRemedy(fmt.Sprintf(
+				"have cache.Options select it: its labels are %s; or have the %s give it the labels and the namespace that cache.Options.ByObject selects", labels.Set(answer.GetLabels()), c.ownerKind.Kind)))
+	}
+	return answer, err
 }
 
 // createOnly creates the object. The error is a conflict if it exists, and a wait if the note of it has
@@ -219,12 +229,12 @@ func (c *child) mayWrite(ctx context.Context, current client.Object, policy *pol
 		remedy = "delete it if it is not needed, or " + otherName(c.keeper)
 	case e.label == holderUs:
 		by = "has the label of this set, but was not written by it: it is a copy, or was restored without its managed fields,"
-	case e.label == holderOther && e.controller == holderNone && !isLabeledByApply(current):
-		by = "has the label of another set, but was not written by one: it is a copy, or was restored without its managed fields,"
-		remedy = "delete it, or allow it to be taken over: remove the label " + SetLabel + ", and add the annotation " + PolicyAnnotation + ": adopt"
 	case e.label == holderOther:
 		by = "belongs to " + c.setOf(current, controller)
 		remedy = "remove it from that set, or " + otherName(c.keeper)
+		if controller == nil {
+			remedy += "; if it is a copy, or was restored under another name or in another namespace, remove the label " + SetLabel + ", and add the annotation " + PolicyAnnotation + ": adopt"
+		}
 	}
 	marks := []failure.Option{
 		failure.WithClass(failure.ClassTerminal), failure.WithSeverity(condition.SeverityError),
@@ -248,7 +258,7 @@ func otherName(k *keeper) string {
 func (c *child) setOf(current client.Object, controller *metav1.OwnerReference) string {
 	set := "another set"
 	for _, entry := range current.GetManagedFields() {
-		if !appliesLabel(&entry) {
+		if entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil || !bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:`+SetLabel+`"`)) {
 			continue
 		}
 		if set = "the set of operator " + strconv.Quote(entry.Manager); entry.Manager == c.manager {
@@ -261,15 +271,6 @@ func (c *child) setOf(current client.Object, controller *metav1.OwnerReference) 
 		return set + ", of the same " + controller.Kind
 	}
 	return set
-}
-
-// isLabeledByApply reports whether the label of a set was written by server-side apply, as all sets do.
-func isLabeledByApply(obj client.Object) bool {
-	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return appliesLabel(&e) })
-}
-
-func appliesLabel(e *metav1.ManagedFieldsEntry) bool {
-	return e.Operation == metav1.ManagedFieldsOperationApply && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.GetRawBytes(), []byte(`"f:`+SetLabel+`"`))
 }
 
 // isPredecessor reports whether a controller is an object of the name of the owner that was there

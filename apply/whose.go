@@ -66,6 +66,8 @@ func (e evidence) wanted() verdict {
 	switch {
 	case e.controller == holderOther || e.label == holderOther:
 		return verdictRefuse
+	case e.controller == holderUs && e.label == holderNone:
+		return verdictTake // by a former version, or by step.EnsureChild
 	case e.controller == holderUs:
 		return verdictOurs
 	case e.label == holderUs && (e.applied || e.note == notedSame):
