@@ -109,7 +109,9 @@ func (e *elsewhere[T]) Cleanup(ctx context.Context, req *step.Request[T]) (ctrl.
 	if err != nil {
 		return ctrlkit.RequeueIfError(err)
 	}
-	if keepsChildren(e.orphaning, req) {
+	if stay, result, wait := keepsChildren(e.orphaning, req); wait != nil {
+		return result, wait
+	} else if stay {
 		return ctrlkit.RequeueIfError(place.Applier.forget(ctx, place.Name, by))
 	}
 	switch waits, err := place.Applier.delete(ctx, place.Name, by); {

@@ -184,8 +184,8 @@ func (c *cleaned[T]) Watches() []step.Watch {
 
 // Cleanup implements [step.Cleaner].
 func (c *cleaned[T]) Cleanup(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
-	if keepsChildren(c.orphaning, req) {
-		return ctrlkit.NoRequeue()
+	if stay, result, wait := keepsChildren(c.orphaning, req); stay || wait != nil {
+		return result, wait
 	}
 	k, err := c.keeper(req)
 	if err == nil {
