@@ -62,6 +62,8 @@ type state struct {
 	// uid is that of an object of ours that exists, and created says that it did not before.
 	uid     types.UID
 	created bool
+	// uncached says that the cache did not have it.
+	uncached bool
 }
 
 // A result is what a set has come to.
@@ -185,7 +187,7 @@ func (k *keeper) ensure(ctx context.Context, s *state) {
 		ensure = c.ensureOnce
 	}
 	current, err := ensure(ctx)
-	*s = state{item: s.item, created: c.created}
+	*s = state{item: s.item, created: c.created, uncached: c.unseen}
 	if err == nil && c.ours {
 		s.uid = current.GetUID()
 	}

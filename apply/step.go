@@ -111,7 +111,7 @@ func (c *children[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result
 		return ctrlkit.PollFor(lacks, definitionEvery)
 	case lacks != "":
 		return ctrlkit.WaitFor(lacks)
-	case slices.ContainsFunc(r.states, func(s state) bool { return s.created && !c.watched.hasShown(s.item.groupKind()) }):
+	case slices.ContainsFunc(r.states, func(s state) bool { return s.uncached && !c.watched.hasShown(s.item.groupKind()) }):
 		return ctrlkit.ContinueAndRequeueAfter(unseenAfter) // a cache that selects may never have it
 	}
 	return ctrlkit.NoRequeue()
