@@ -134,7 +134,7 @@ func (c *child) update(ctx context.Context, current client.Object) (client.Objec
 	}
 	if !c.tracked {
 		if c.version = current.GetResourceVersion(); !isOwnedBy(current, c.owner) && c.live != nil {
-			if _, err := c.newestOwner(ctx); err != nil {
+			if _, err := newestOwner(ctx, c.keeper); err != nil {
 				return nil, err
 			}
 		}
@@ -211,7 +211,7 @@ func (c *child) isUnchanged(current client.Object, policy *policy) bool {
 // mayWrite returns an error if an object belongs to another owner, and a wait if it is being
 // deleted, or was left to the garbage collector by a predecessor of the owner.
 func (c *child) mayWrite(ctx context.Context, current client.Object, policy *policy) (verdict, error) {
-	e, err := c.evidenceOf(ctx, c.Ref, current, c.item, policy)
+	e, err := evidenceOf(ctx, c.keeper, c.Ref, current, c.item, policy)
 	if err != nil {
 		return verdictRefuse, err
 	}

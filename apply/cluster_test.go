@@ -212,6 +212,9 @@ func (o *operator) watch() *operator {
 func (o *operator) notify() {
 	o.t.Helper()
 	for i, w := range o.watches {
+		if w.Note == nil {
+			continue
+		}
 		gvk, err := o.client.GroupVersionKindFor(w.Object)
 		if err != nil {
 			o.t.Fatalf("kind of %T: %v", w.Object, err)

@@ -77,7 +77,7 @@ type result struct {
 // keep makes the objects of a set as they should be, and deletes those that have left it.
 func (k *keeper) keep(ctx context.Context, set *Set) *result {
 	r := k.keepAll(ctx, set)
-	r.err = join(r.err, k.saveNotes(ctx))
+	r.err = join(r.err, saveNotes(ctx, k))
 	return r
 }
 
@@ -99,8 +99,8 @@ func (k *keeper) keepAll(ctx context.Context, set *Set) *result {
 	all := r.waves()
 	for i, wave := range all {
 		k.each(ctx, wave)
-		r.err = join(r.err, k.reopenNotes(ctx, wave), k.recordRuns(ctx, wave))
-		k.noteUIDs(wave)
+		r.err = join(r.err, reopenNotes(ctx, k, wave), k.recordRuns(ctx, wave))
+		noteUIDs(k, wave)
 		for _, s := range wave {
 			r.err = join(r.err, s.err)
 		}

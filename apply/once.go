@@ -90,7 +90,7 @@ func (c *child) ensureOnce(ctx context.Context) (client.Object, error) {
 	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", c.Ref, err)
 	}
-	e, err := c.evidenceOf(ctx, c.Ref, current, c.item, &c.policy)
+	e, err := evidenceOf(ctx, c.keeper, c.Ref, current, c.item, &c.policy)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (c *child) ensureOnce(ctx context.Context) (client.Object, error) {
 // not say so yet.
 func (c *child) start(ctx context.Context) (client.Object, error) {
 	if c.live != nil {
-		owner, err := c.newestOwner(ctx)
+		owner, err := newestOwner(ctx, c.keeper)
 		if err != nil {
 			return nil, err
 		}

@@ -63,10 +63,14 @@ func (c *cluster) run(t *testing.T, server *apiserver.Server, slow bool, options
 	return startManager(t, mgr)
 }
 
-// What is deleted with --cascade=orphan keeps its children, whatever keeps them, and also if the operator
-// sees the deletion late. A Shop of that name takes them over, and is deleted with them.
-func TestOrphanedChildrenStay(t *testing.T) {
-	const shops = 20
+// An orphanCase is a way to keep children.
+type orphanCase struct {
+	name string
+	list client.ObjectList
+	step func(*cluster) step.Step[*Shop]
+}
+
+func orphanable() []orphanCase {
 	parts := func(empty func(name string) client.Object, policy any, options ...apply.SetOption) func(*cluster) step.Step[*Shop] {
 		return func(*cluster) step.Step[*Shop] {
 			return apply.Children("Parts", func(_ context.Context, req *step.Request[*Shop], want *apply.Set) error {
@@ -85,17 +89,20 @@ func TestOrphanedChildrenStay(t *testing.T) {
 			return nil
 		})
 	}
-	for _, tt := range []struct {
-		name string
-		list client.ObjectList
-		step func(*cluster) step.Step[*Shop]
-	}{
+	return []orphanCase{
 		{"owned", &corev1.ConfigMapList{}, parts(here, apply.Wave(0), apply.Owns(&corev1.ConfigMap{}))},
 		{"deleted in order", &corev1.ConfigMapList{}, parts(here, apply.Wave(0), apply.Owns(&corev1.ConfigMap{}), apply.DeleteInOrder())},
 		{"tracked", &corev1.ConfigMapList{}, parts(here, apply.Unowned, apply.Tracks(&corev1.ConfigMap{}))},
 		{"once", &batchv1.JobList{}, parts(job, apply.Once, apply.Owns(&batchv1.Job{}))},
 		{"in another cluster", &corev1.ConfigMapList{}, elsewhere},
-	} {
+	}
+}
+
+// What is deleted with --cascade=orphan keeps its children, whatever keeps them, and also if the operator
+// sees the deletion late. A Shop of that name takes them over, and is deleted with them.
+func TestOrphanedChildrenStay(t *testing.T) {
+	const shops = 20
+	for _, tt := range orphanable() {
 		for _, slow := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, slow %t", tt.name, slow), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

@@ -111,7 +111,7 @@ func (k *keeper) leftovers(ctx context.Context, wanted map[Ref]bool) ([]leftover
 		case err != nil:
 			return nil, fmt.Errorf("reading %s: %w", ref, err)
 		}
-		deletable, err := k.isDeletable(ctx, ref, obj)
+		deletable, err := isDeletable(ctx, k, ref, obj)
 		switch {
 		case err != nil:
 			return nil, err
@@ -204,7 +204,7 @@ func (k *keeper) read(ctx context.Context, ref Ref) (client.Object, error) {
 		if gvk.GroupKind() == ref.groupKind() {
 			obj := kind.empty(gvk)
 			err := k.client.Get(ctx, ref.key(), obj, client.UnsafeDisableDeepCopy)
-			if apierrors.IsNotFound(err) && k.live != nil && k.isNoted(ref) {
+			if apierrors.IsNotFound(err) && k.live != nil && k.remembered.has(ref) {
 				err = k.live.Get(ctx, ref.key(), obj) // it is forgotten only if it is gone
 			}
 			return obj, err

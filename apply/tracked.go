@@ -129,7 +129,7 @@ func (k *keeper) readTracked(ctx context.Context) error {
 			k.former[n.key] = rest
 		}
 		for ref, uid := range refs {
-			if !k.isNoted(ref) {
+			if !k.remembered.has(ref) {
 				k.remembered[ref] = uid
 			}
 		}
@@ -137,8 +137,8 @@ func (k *keeper) readTracked(ctx context.Context) error {
 	return nil
 }
 
-func (k *keeper) isNoted(ref Ref) bool {
-	_, noted := k.remembered[ref]
+func (t tracked) has(ref Ref) bool {
+	_, noted := t[ref]
 	return noted
 }
 
@@ -164,7 +164,7 @@ func (k *keeper) ours(ctx context.Context, refs tracked) (ours, others tracked, 
 func (k *keeper) noteTracked(ctx context.Context, items []*item) error {
 	all := maps.Clone(k.remembered)
 	for _, it := range items {
-		if it.noted && !k.isNoted(it.Ref) {
+		if it.noted && !k.remembered.has(it.Ref) {
 			all[it.Ref] = ""
 		}
 	}
@@ -176,7 +176,7 @@ func (k *keeper) noteTracked(ctx context.Context, items []*item) error {
 
 // reopenNotes removes the UIDs of objects that are gone from their notes, before they are created
 // again, and keeps the objects that waited for that.
-func (k *keeper) reopenNotes(ctx context.Context, states []*state) error {
+func reopenNotes(ctx context.Context, k *keeper, states []*state) error {
 	all, waiting := maps.Clone(k.remembered), []*state(nil)
 	for _, s := range states {
 		if s.item.reopen {
@@ -196,7 +196,7 @@ func (k *keeper) reopenNotes(ctx context.Context, states []*state) error {
 
 // noteUIDs adds the UIDs of the objects that exist to the notes. They are written if an object was
 // created or has taken the place of another one, and else with what is noted next.
-func (k *keeper) noteUIDs(states []*state) {
+func noteUIDs(k *keeper, states []*state) {
 	for _, s := range states {
 		if uid, noted := k.remembered[s.item.Ref]; noted && s.uid != "" && uid != s.uid {
 			k.remembered[s.item.Ref] = s.uid
@@ -206,7 +206,7 @@ func (k *keeper) noteUIDs(states []*state) {
 }
 
 // saveNotes writes what noteUIDs has added.
-func (k *keeper) saveNotes(ctx context.Context) error {
+func saveNotes(ctx context.Context, k *keeper) error {
 	if !k.unsaved {
 		return nil
 	}

@@ -100,8 +100,8 @@ func (e evidence) deletable() (ok bool, why string) {
 }
 
 // evidenceOf returns what an object shows. Policy is that of an item with its name, nil if none is wanted.
-func (k *keeper) evidenceOf(ctx context.Context, ref Ref, obj client.Object, it *item, policy *policy) (evidence, error) {
-	e := evidence{note: k.noteOf(ref, obj)}
+func evidenceOf(ctx context.Context, k *keeper, ref Ref, obj client.Object, it *item, policy *policy) (evidence, error) {
+	e := evidence{note: k.remembered.noteOf(ref, obj)}
 	if controller := metav1.GetControllerOf(obj); controller != nil {
 		e.controller = holderOther
 		if controller.UID == k.owner.GetUID() {
@@ -121,12 +121,12 @@ func (k *keeper) evidenceOf(ctx context.Context, ref Ref, obj client.Object, it 
 		return e, nil // it does not matter who has written it
 	}
 	var err error
-	e.applied, err = k.hasWritten(ctx, ref, obj)
+	e.applied, err = hasWritten(ctx, k, ref, obj)
 	return e, err
 }
 
-func (k *keeper) noteOf(ref Ref, obj client.Object) noting {
-	uid, noted := k.remembered[ref]
+func (t tracked) noteOf(ref Ref, obj client.Object) noting {
+	uid, noted := t[ref]
 	switch {
 	case !noted:
 		return notedNot
@@ -140,7 +140,7 @@ func (k *keeper) noteOf(ref Ref, obj client.Object) noting {
 
 // hasWritten reports whether an object has an entry of our server-side apply, under the present name of
 // the engine or a former one. If the cache drops all entries, the API server is asked.
-func (k *keeper) hasWritten(ctx context.Context, ref Ref, obj client.Object) (bool, error) {
+func hasWritten(ctx context.Context, k *keeper, ref Ref, obj client.Object) (bool, error) {
 	if len(obj.GetManagedFields()) == 0 && k.live != nil {
 		gvk, err := k.client.GroupVersionKindFor(obj)
 		if err != nil {
@@ -169,8 +169,8 @@ func (k *keeper) hasWritten(ctx context.Context, ref Ref, obj client.Object) (bo
 
 // isDeletable reports whether an object that is not wanted may be deleted. One that has our label and is
 // left is said once.
-func (k *keeper) isDeletable(ctx context.Context, ref Ref, obj client.Object) (bool, error) {
-	e, err := k.evidenceOf(ctx, ref, obj, nil, nil)
+func isDeletable(ctx context.Context, k *keeper, ref Ref, obj client.Object) (bool, error) {
+	e, err := evidenceOf(ctx, k, ref, obj, nil, nil)
 	if err != nil {
 		return false, err
 	}
@@ -185,7 +185,7 @@ func (k *keeper) isDeletable(ctx context.Context, ref Ref, obj client.Object) (b
 // does not have. If the owner is being deleted, or is another object by now, it returns a wait: the
 // cache does not have that yet. To put back the owner reference that the garbage collector has just
 // removed, for a deletion that keeps the children, would delete the object.
-func (k *keeper) newestOwner(ctx context.Context) (client.Object, error) {
+func newestOwner(ctx context.Context, k *keeper) (client.Object, error) {
 	key := client.ObjectKeyFromObject(k.owner)
 	newest := k.owner.DeepCopyObject().(client.Object) //nolint:errcheck // a copy has the type
 	err := k.live.Get(ctx, key, newest)
