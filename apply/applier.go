@@ -10,13 +10,8 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -103,14 +98,19 @@ func (a *Applier) delete(ctx context.Context, name client.ObjectKey, by claimant
 	if err != nil {
 		return "", err
 	}
-	record := k.owner.(*corev1.ConfigMap) //nolint:errcheck // made by keeper
-	if record.UID == "" {
-		return "", nil
-	}
 	if waits, err = k.cleanUp(ctx); err != nil || waits != "" {
 		return waits, err
 	}
-	return "", k.delete(ctx, recordRef(name), record, metav1.DeletePropagationBackground)
+	return "", deleteRecord(ctx, k, k.owner.(*corev1.ConfigMap)) //nolint:errcheck // made by keeper
+}
+
+// forget deletes the record of a set, and leaves its objects.
+func (a *Applier) forget(ctx context.Context, name client.ObjectKey, by claimant) error {
+	k, err := a.keeper(ctx, name, by, false)
+	if err != nil {
+		return err
+	}
+	return deleteRecord(ctx, k, k.owner.(*corev1.ConfigMap)) //nolint:errcheck // made by keeper
 }
 
 func statusOf(r *result) (*Status, error) {
@@ -124,15 +124,6 @@ func statusOf(r *result) (*Status, error) {
 // setOfApplier is the name of all sets of appliers, in their identity.
 const setOfApplier = "set"
 
-// claimantAnnotation, on a record, has the UID of the object that the set is kept for.
-const claimantAnnotation = "apply.ctrlkit.dev/for"
-
-// A claimant is the object of a step that a set in another cluster is kept for. The zero value is
-// none.
-type claimant struct{ text, uid string }
-
-func recordRef(name client.ObjectKey) Ref { return refOf(schema.GroupKind{Kind: "ConfigMap"}, name) }
-
 // keeper returns what keeps a set. Its owner is the record, which is not in the cluster if it is
 // not there and not to be created.
 func (a *Applier) keeper(ctx context.Context, name client.ObjectKey, by claimant, create bool) (*keeper, error) {
@@ -144,8 +135,8 @@ func (a *Applier) keeper(ctx context.Context, name client.ObjectKey, by claimant
 	if s.pruneLimit == 0 {
 		s.pruneLimit = defaultPruneLimit
 	}
-	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
-	k := &keeper{settings: s, client: a.Client, live: a.APIReader, manager: a.FieldOwner, ownerKind: kind,
+	kind := configMapKind
+	k := &keeper{settings: s, client: a.Client, live: a.APIReader, manager: a.FieldOwner, ownerKind: kind, event: by.event,
 		identity: identity{kind.GroupKind(), name, a.FieldOwner, setOfApplier}, states: a.states, dependOn: func(func() uint64) {}}
 	if k.live == nil {
 		k.live = a.Client
@@ -166,43 +157,6 @@ func (a *Applier) keeper(ctx context.Context, name client.ObjectKey, by claimant
 		return nil
 	}
 	return k, nil
-}
-
-// readRecord reads the record of a set, or creates it.
-func readRecord(ctx context.Context, k *keeper, by claimant, create bool) (*corev1.ConfigMap, error) {
-	ref := recordRef(k.identity.key)
-	record := &corev1.ConfigMap{}
-	err := k.live.Get(ctx, k.identity.key, record)
-	if apierrors.IsNotFound(err) {
-		record = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name, Labels: map[string]string{SetLabel: k.label}}}
-		setAnnotation(record, claimantAnnotation, by.uid)
-		setAnnotation(record, OwnerAnnotation, by.text)
-		if !create {
-			return record, nil
-		}
-		err = k.client.Create(ctx, record, client.FieldOwner(k.manager))
-	}
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("the record of the set, %s: %w", ref, err)
-	case !record.DeletionTimestamp.IsZero() && create:
-		return nil, fmt.Errorf("the record of the set, %s, is being deleted", ref)
-	case record.Labels[SetLabel] != k.label:
-		return nil, terminal(fmt.Errorf("%s exists, and is not the record of this set of %q", ref, k.manager), ReasonOwnedByAnother,
-			"give the set another name, or delete the ConfigMap if it is not needed")
-	case record.Annotations[claimantAnnotation] != by.uid:
-		return nil, failure.Mark(fmt.Errorf("%s is the record of a set that is kept for %s, UID %s", ref, record.Annotations[OwnerAnnotation], record.Annotations[claimantAnnotation]),
-			failure.WithClass(failure.ClassTerminal), failure.WithSeverity(condition.SeverityError), failure.WithReason(ReasonOwnedByAnother),
-			failure.WithRemedy("give the set another name; or, if that object does not exist any more, in no cluster, set the annotation "+claimantAnnotation+" to "+by.remedy()))
-	}
-	return record, nil
-}
-
-func (c claimant) remedy() string {
-	if c.uid == "" {
-		return "an empty value"
-	}
-	return c.uid
 }
 
 func setAnnotation(obj client.Object, key, value string) {

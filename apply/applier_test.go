@@ -136,7 +136,7 @@ func TestApplier(t *testing.T) {
 	if err != nil || len(plan.Changes) != 3 || c.released() != "" {
 		t.Errorf("a plan: %v %v, and there is %q", plan, err, c.released())
 	}
-	status := expect("a new set", release("here/a", "there/b", "role/r"), 5, all)
+	status := expect("a new set", release("here/a", "there/b", "role/r"), 6, all)
 	if status.Lacks != "" || len(status.Objects) != 3 {
 		t.Errorf("status: %+v", status)
 	}

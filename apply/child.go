@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -39,11 +40,20 @@ const onlyCreate = "1"
 // may never have, because it selects: no event reports that it is gone.
 const unseenRetry = 5 * time.Minute
 
+// unseenAfter is how old an object of ours is that the cache should have.
+const unseenAfter = time.Minute
+
 // A child is one object of a set that is made as it should be.
 type child struct {
 	*keeper
 	*item
-	unseen bool // the cache does not have the object that exists
+	unseen  bool // the cache does not have the object that exists
+	ours    bool // the object that exists is ours
+	created bool // it did not exist before
+	again   bool // the cache did not have it as it is
+	// version, if it is not empty, is that of the object which is to be applied to: the owner reference
+	// that it has may have been removed since.
+	version string
 }
 
 // ensure returns the object as it is in the cluster.
@@ -62,10 +72,34 @@ func (c *child) ensure(ctx context.Context) (client.Object, error) {
 
 // create creates the object. The cache may not have one that exists.
 func (c *child) create(ctx context.Context) (client.Object, error) {
-	answer, err := c.apply(ctx, c.content, "resourceVersion", onlyCreate)
+	answer, err := c.createOnly(ctx)
 	if err == nil || !apierrors.IsConflict(err) {
 		return answer, err
 	}
+	answer, err = c.updateNewest(ctx)
+	if err == nil && time.Since(answer.GetCreationTimestamp().Time) >= unseenAfter {
+		return nil, failure.Mark(fmt.Errorf("%s exists, and the cache of the operator does not have it: its changes are not seen, and it would not be pruned", c.Ref), failure.WithClass(failure.ClassTerminal),
+			failure.WithSeverity(condition.SeverityError), failure.WithReason(ReasonNotSelected), failure.WithRetryAfter(unseenRetry), failure.WithRemedy(fmt.Sprintf(
+				"have cache.Options select it: its labels are %s; or have the %s give it the labels and the namespace that cache.Options.ByObject selects", labels.Set(answer.GetLabels()), c.ownerKind.Kind)))
+	}
+	return answer, err
+}
+
+// createOnly creates the object. The error is a conflict if it exists, and a wait if the note of it has
+// the UID of one that is gone.
+func (c *child) createOnly(ctx context.Context) (client.Object, error) {
+	if c.remembered[c.Ref] != "" {
+		c.reopen = true
+		return nil, &waitError{what: "the note of " + c.Ref.String()}
+	}
+	answer, err := c.apply(ctx, c.content, "resourceVersion", onlyCreate)
+	c.created = err == nil
+	c.ours = c.created
+	return answer, err
+}
+
+// updateNewest is update for an object that the cache does not have as it is.
+func (c *child) updateNewest(ctx context.Context) (client.Object, error) {
 	if c.live == nil {
 		return nil, &waitError{what: fmt.Sprintf("the cache to have %s, which exists", c.Ref), unseen: true}
 	}
@@ -74,7 +108,7 @@ func (c *child) create(ctx context.Context) (client.Object, error) {
 	if err := c.live.Get(ctx, c.key(), current); err != nil {
 		return nil, fmt.Errorf("reading %s, which exists: %w", c.Ref, err)
 	}
-	answer, err = c.update(ctx, current)
+	answer, err := c.update(ctx, current)
 	if wait := (*waitError)(nil); errors.As(err, &wait) {
 		wait.unseen = true
 	}
@@ -88,14 +122,22 @@ func (c *child) update(ctx context.Context, current client.Object) (client.Objec
 		return nil, failure.Mark(fmt.Errorf("%s: %w", c.Ref, err), failure.WithClass(failure.ClassTerminal),
 			failure.WithReason(ReasonUnknownPolicy), failure.WithRemedy("correct the annotation"))
 	}
-	if err := c.mayWrite(current, &policy); err != nil {
+	verdict, err := c.mayWrite(ctx, current, &policy)
+	if err != nil {
 		if c.watched.block(c.kind, c.key(), client.ObjectKeyFromObject(c.owner)) {
 			return c.ensure(ctx)
 		}
 		return nil, err
 	}
-	if policy.frozen || policy.has(CreateOnly) && c.isOurs(current) || c.isUnchanged(current, &policy) {
+	if c.ours = true; policy.frozen || policy.has(CreateOnly) && verdict == verdictOurs || c.isUnchanged(current, &policy) {
 		return current, nil
+	}
+	if !c.tracked {
+		if c.version = current.GetResourceVersion(); !isOwnedBy(current, c.owner) && c.live != nil {
+			if _, err := newestOwner(ctx, c.keeper); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if !policy.has(CreateOnly) {
 		if err := c.migrateFields(ctx, current); err != nil {
@@ -103,11 +145,19 @@ func (c *child) update(ctx context.Context, current client.Object) (client.Objec
 		}
 	}
 	answer, err := c.change(ctx, current, &policy)
-	if apierrors.IsInvalid(err) {
+	switch {
+	case isStale(err) && !c.again && c.live != nil:
+		c.again = true
+		return c.updateNewest(ctx)
+	case apierrors.IsInvalid(err):
 		return nil, c.refused(ctx, current, &policy, err)
 	}
 	return answer, err
 }
+
+// isStale reports whether a write was refused because the object has changed since it was read, and not for a
+// field of another manager.
+func isStale(err error) bool { return apierrors.IsConflict(err) && len(conflictsOf(err)) == 0 }
 
 // apply applies content, with the hash of what the set wants, to an object whose guard, a field of
 // its metadata, has a value. It sends a patch instead of calling Apply of the client: the answer
@@ -122,6 +172,9 @@ func (c *child) apply(ctx context.Context, content map[string]any, guard, value 
 		annotations = make(map[string]any, 1)
 	}
 	annotations[HashAnnotation] = c.hash
+	if c.version != "" {
+		metadata["resourceVersion"] = c.version
+	}
 	metadata["annotations"], metadata[guard], wanted["metadata"] = annotations, value, metadata
 	patch, err := track.ContentPatch(types.ApplyYAMLPatchType, wanted)
 	if err != nil {
@@ -155,26 +208,31 @@ func (c *child) isUnchanged(current client.Object, policy *policy) bool {
 
 // mayWrite returns an error if an object belongs to another owner, and a wait if it is being
 // deleted, or was left to the garbage collector by a predecessor of the owner.
-func (c *child) mayWrite(current client.Object, policy *policy) error {
-	controller := metav1.GetControllerOf(current)
-	foreign := controller != nil && controller.UID != c.owner.GetUID()
-	if !current.GetDeletionTimestamp().IsZero() || foreign && c.isPredecessor(controller) {
-		return &waitError{what: c.Ref.String() + " to be gone"}
+func (c *child) mayWrite(ctx context.Context, current client.Object, policy *policy) (verdict, error) {
+	e, err := evidenceOf(ctx, c.keeper, c.Ref, current, c.item, policy)
+	if err != nil {
+		return verdictRefuse, err
 	}
-	set := current.GetLabels()[SetLabel]
-	switch {
-	case !foreign && (slices.Contains(c.labels, set) || controller != nil && set == ""):
-		return nil
-	case !foreign && set == "" && policy.has(Adopt):
-		return nil
+	controller := metav1.GetControllerOf(current)
+	if !current.GetDeletionTimestamp().IsZero() || e.controller == holderOther && c.isPredecessor(controller) {
+		return verdictRefuse, &waitError{what: c.Ref.String() + " to be gone"}
+	}
+	if v := e.wanted(); v != verdictRefuse {
+		return v, nil
 	}
 	by, remedy := "has no owner", "delete it, or allow it to be taken over with the annotation "+PolicyAnnotation+": adopt"
-	if foreign {
+	switch {
+	case e.controller == holderOther:
 		by = "is controlled by " + controller.Kind + " " + controller.Name
 		remedy = "delete it if it is not needed, or " + otherName(c.keeper)
-	} else if set != "" {
+	case e.label == holderUs:
+		by = "has the label of this set, but was not written by it: it is a copy, or was restored without its managed fields,"
+	case e.label == holderOther:
 		by = "belongs to " + c.setOf(current, controller)
 		remedy = "remove it from that set, or " + otherName(c.keeper)
+		if controller == nil {
+			remedy += "; if it is a copy, or was restored under another name or in another namespace, remove the label " + SetLabel + ", and add the annotation " + PolicyAnnotation + ": adopt"
+		}
 	}
 	marks := []failure.Option{
 		failure.WithClass(failure.ClassTerminal), failure.WithSeverity(condition.SeverityError),
@@ -183,7 +241,7 @@ func (c *child) mayWrite(current client.Object, policy *policy) error {
 	if c.unseen {
 		marks = append(marks, failure.WithRetryAfter(unseenRetry))
 	}
-	return failure.Mark(fmt.Errorf("%s exists, %s and is not ours", c.Ref, by), marks...)
+	return verdictRefuse, failure.Mark(fmt.Errorf("%s exists, %s and is not ours", c.Ref, by), marks...)
 }
 
 func otherName(k *keeper) string {

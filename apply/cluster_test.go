@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -157,7 +158,8 @@ type operator struct {
 	engine  *step.Engine[*Shop]
 	want    want
 	wantErr error
-	funcs   interceptor.Funcs // what happens to its requests
+	events  events.EventRecorder // may be nil
+	funcs   interceptor.Funcs    // what happens to its requests
 
 	mu     sync.Mutex // for all below
 	writes []string   // since it was last asked
@@ -188,7 +190,7 @@ func (c *cluster) operatorOf(s step.Step[*Shop]) *operator {
 
 func (o *operator) start() *operator {
 	o.t.Helper()
-	engine, err := step.New(step.Options[*Shop]{Name: cmp.Or(o.name, "shops"), Client: interceptor.NewClient(o.client, o.intercept()), APIReader: o.client}, o.step)
+	engine, err := step.New(step.Options[*Shop]{Name: cmp.Or(o.name, "shops"), Client: interceptor.NewClient(o.client, o.intercept()), APIReader: o.client, Recorder: o.events}, o.step)
 	if err != nil {
 		o.t.Fatalf("making the engine: %v", err)
 	}
@@ -210,6 +212,9 @@ func (o *operator) watch() *operator {
 func (o *operator) notify() {
 	o.t.Helper()
 	for i, w := range o.watches {
+		if w.Note == nil {
+			continue
+		}
 		gvk, err := o.client.GroupVersionKindFor(w.Object)
 		if err != nil {
 			o.t.Fatalf("kind of %T: %v", w.Object, err)

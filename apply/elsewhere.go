@@ -34,10 +34,13 @@ type Place struct {
 //
 // When the object is deleted, the step deletes its set. As long as the other cluster does not
 // answer, the object stays; the error says so. Place is also called then: it must not depend on
-// what is deleted first.
+// what is deleted first. With --cascade=orphan, the step deletes the record only.
+//
+// The record has a finalizer, so that it does not go before its set. If its namespace is deleted and
+// the object is not, an annotation of the object takes the names over.
 func ChildrenIn[T client.Object](name string, place func(ctx context.Context, req *step.Request[T]) (Place, error),
 	want func(ctx context.Context, req *step.Request[T], want *Set) error) step.Cleaner[T] {
-	return &elsewhere[T]{&children[T]{settings: newSettings(name, nil), want: want}, place}
+	return &elsewhere[T]{&children[T]{settings: newSettings(name, nil), want: want, orphaning: newOrphaning()}, place}
 }
 
 type elsewhere[T client.Object] struct {
@@ -51,7 +54,7 @@ var _ step.ConditionDeclarer[client.Object] = (*elsewhere[client.Object])(nil)
 const everyDefault = 10 * time.Minute
 
 // Watches implements [step.Watcher]: nothing of another cluster is watched.
-func (*elsewhere[T]) Watches() []step.Watch { return nil }
+func (e *elsewhere[T]) Watches() []step.Watch { return watchesOfOwners[T](e.orphaning) }
 
 // Do implements [step.Step].
 func (e *elsewhere[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
@@ -106,6 +109,11 @@ func (e *elsewhere[T]) Cleanup(ctx context.Context, req *step.Request[T]) (ctrl.
 	if err != nil {
 		return ctrlkit.RequeueIfError(err)
 	}
+	if stay, result, wait := keepsChildren(e.orphaning, req); wait != nil {
+		return result, wait
+	} else if stay {
+		return ctrlkit.RequeueIfError(place.Applier.forget(ctx, place.Name, by))
+	}
 	switch waits, err := place.Applier.delete(ctx, place.Name, by); {
 	case err != nil:
 		return ctrlkit.RequeueIfError(err)
@@ -128,5 +136,9 @@ func (e *elsewhere[T]) at(ctx context.Context, req *step.Request[T]) (Place, cla
 		return place, claimant{}, fmt.Errorf("kind of %T: %w", req.Object, err)
 	}
 	owner := identity{owner: gvk.GroupKind(), key: client.ObjectKeyFromObject(req.Object)}
-	return place, claimant{owner.annotation(), string(req.Object.GetUID())}, nil
+	key := e.settings.notes(trackedPrefix, req.FieldOwner())[0].key
+	return place, claimant{
+		text: owner.annotation(), uid: string(req.Object.GetUID()), event: req.Event, noted: req.Object.GetAnnotations()[key],
+		note: func(ctx context.Context, value string) error { return req.Annotate(ctx, key, value) },
+	}, nil
 }

@@ -18,9 +18,10 @@ import (
 // It also knows which objects of others are in the way of which owners: neither an owner reference
 // nor an annotation leads from them to the owner that waits for their change.
 type index struct {
-	mu       sync.Mutex          // guards all below
-	sets     map[string]*members // by the value of SetLabel
-	changes  uint64              // of all sets
+	mu       sync.Mutex                // guards all below
+	sets     map[string]*members       // by the value of SetLabel
+	changes  uint64                    // of all sets
+	shown    map[schema.GroupKind]bool // of which an object of a set was seen
 	blockers map[blocker]map[client.ObjectKey]bool
 }
 
@@ -35,6 +36,16 @@ type members struct {
 type blocker struct {
 	kind *kind
 	key  client.ObjectKey
+}
+
+// hasShown reports whether an object of a set was seen of a kind. Nil has no watches.
+func (x *index) hasShown(kind schema.GroupKind) bool {
+	if x == nil {
+		return true
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.shown[kind]
 }
 
 // block records that an object is in the way of an owner. It reports whether that is new: then the
@@ -83,6 +94,12 @@ func (x *index) note(kind schema.GroupKind, before, now client.Object) {
 		x.change(from, refOf(kind, client.ObjectKeyFromObject(before)), false)
 	}
 	if to != "" {
+		if !x.shown[kind] {
+			if x.shown == nil {
+				x.shown = make(map[schema.GroupKind]bool, 1)
+			}
+			x.shown[kind] = true
+		}
 		x.change(to, refOf(kind, client.ObjectKeyFromObject(now)), true)
 	}
 }

@@ -6,11 +6,9 @@ package apply
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,6 +27,7 @@ type item struct {
 	tracked bool           // it has no owner reference
 	noted   bool           // the owner remembers its name, to delete it
 	once    *once          // nil without the policy Once
+	reopen  bool           // its note has the UID of an object that is gone
 	missing bool           // the API server does not have the kind: only Kind, Group, gvk and policy are known
 }
 
@@ -295,10 +294,4 @@ func put(metadata map[string]any, field, key, value string) error {
 	}
 	entries[key] = value
 	return nil
-}
-
-// isOurs reports whether an object that exists belongs to the set.
-func (k *keeper) isOurs(obj client.Object) bool {
-	controller := metav1.GetControllerOf(obj)
-	return slices.Contains(k.labels, obj.GetLabels()[SetLabel]) && (controller == nil || controller.UID == k.owner.GetUID())
 }

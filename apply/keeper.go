@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -34,8 +35,11 @@ type keeper struct {
 	dependOn  func(changes func() uint64) // of the request
 	// remember writes an annotation of the owner.
 	remember func(ctx context.Context, annotation, value string) error
+	// event records a Kubernetes event about the owner; nil if nothing does.
+	event func(eventType, reason, action, format string, args ...any)
 	// remembered are the objects that the annotation names.
-	remembered []Ref
+	remembered tracked
+	unsaved    bool              // the owner does not have all that is in remembered
 	former     map[string]string // what is to stay in annotations of former names and versions
 	// runs are the contents of Jobs that have completed, as the owner says.
 	runs runs
@@ -55,6 +59,11 @@ type state struct {
 	unseen bool   // no event may report the end of that
 	later  bool   // it waits for an earlier wave, which has the cause
 	err    error
+	// uid is that of an object of ours that exists, and created says that it did not before.
+	uid     types.UID
+	created bool
+	// uncached says that the cache did not have it.
+	uncached bool
 }
 
 // A result is what a set has come to.
@@ -67,6 +76,12 @@ type result struct {
 
 // keep makes the objects of a set as they should be, and deletes those that have left it.
 func (k *keeper) keep(ctx context.Context, set *Set) *result {
+	r := k.keepAll(ctx, set)
+	r.err = join(r.err, saveNotes(ctx, k))
+	return r
+}
+
+func (k *keeper) keepAll(ctx context.Context, set *Set) *result {
 	items, err := k.items(set)
 	if err == nil {
 		err = k.readTracked(ctx)
@@ -84,7 +99,8 @@ func (k *keeper) keep(ctx context.Context, set *Set) *result {
 	all := r.waves()
 	for i, wave := range all {
 		k.each(ctx, wave)
-		r.err = join(r.err, k.recordRuns(ctx, wave))
+		r.err = join(r.err, reopenNotes(ctx, k, wave), k.recordRuns(ctx, wave))
+		noteUIDs(k, wave)
 		for _, s := range wave {
 			r.err = join(r.err, s.err)
 		}
@@ -171,7 +187,10 @@ func (k *keeper) ensure(ctx context.Context, s *state) {
 		ensure = c.ensureOnce
 	}
 	current, err := ensure(ctx)
-	*s = state{item: s.item}
+	*s = state{item: s.item, created: c.created, uncached: c.unseen}
+	if err == nil && c.ours {
+		s.uid = current.GetUID()
+	}
 	switch wait := (*waitError)(nil); {
 	case errors.As(err, &wait):
 		s.waits, s.unseen = wait.what, wait.unseen

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -199,8 +200,13 @@ func TestWhenServed(t *testing.T) {
 // newManager returns a manager that nothing listens to. Its cache keeps the managed fields of the engine.
 func newManager(t *testing.T, server *apiserver.Server) ctrl.Manager {
 	t.Helper()
-	mgr, err := ctrl.NewManager(server.Config(), ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Logger: logr.Discard(), Cache: cache.Options{DefaultTransform: apply.CacheTransform("shops")},
+	return newManagerOf(t, server.Config(), cache.Options{DefaultTransform: apply.CacheTransform("shops")})
+}
+
+func newManagerOf(t *testing.T, config *rest.Config, options cache.Options) ctrl.Manager {
+	t.Helper()
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Logger: logr.Discard(), Cache: options,
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)}, Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 	})
 	must(t, err)

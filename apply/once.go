@@ -90,9 +90,13 @@ func (c *child) ensureOnce(ctx context.Context) (client.Object, error) {
 	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", c.Ref, err)
 	}
+	e, err := evidenceOf(ctx, c.keeper, c.Ref, current, c.item, &c.policy)
+	if err != nil {
+		return nil, err
+	}
 	hash := current.GetAnnotations()[OnceAnnotation]
 	switch {
-	case c.isOurs(current) && isComplete(current, c.gvk) && hash != "" && !c.runs.has(c.Ref, hash):
+	case e.wanted() == verdictOurs && isComplete(current, c.gvk) && hash != "" && !c.runs.has(c.Ref, hash):
 		c.once.completed = hash // which is noted before it may be gone
 		return current, nil
 	case c.once.done && (hash != c.once.hash || !current.GetDeletionTimestamp().IsZero()):
@@ -112,9 +116,9 @@ func (c *child) ensureOnce(ctx context.Context) (client.Object, error) {
 // not say so yet.
 func (c *child) start(ctx context.Context) (client.Object, error) {
 	if c.live != nil {
-		owner := c.owner.DeepCopyObject().(client.Object) //nolint:errcheck // a copy has the type
-		if err := c.live.Get(ctx, client.ObjectKeyFromObject(c.owner), owner); err != nil {
-			return nil, fmt.Errorf("reading whether %s has completed: %w", c.Ref, err)
+		owner, err := newestOwner(ctx, c.keeper)
+		if err != nil {
+			return nil, err
 		}
 		newest, err := runsOf(owner, c.notes(oncePrefix, c.manager))
 		if err != nil {
@@ -124,7 +128,7 @@ func (c *child) start(ctx context.Context) (client.Object, error) {
 			return nil, &waitError{what: "the cache to say that " + c.Ref.String() + " has completed", unseen: true}
 		}
 	}
-	answer, err := c.apply(ctx, c.content, "resourceVersion", onlyCreate)
+	answer, err := c.createOnly(ctx)
 	if apierrors.IsConflict(err) {
 		return nil, &waitError{what: fmt.Sprintf("the cache to have %s, which exists", c.Ref), unseen: true}
 	}
@@ -136,7 +140,7 @@ func (c *child) start(ctx context.Context) (client.Object, error) {
 func (c *child) supersede(ctx context.Context, current client.Object) (client.Object, error) {
 	policy, err := c.policy.with(current, c.manager)
 	if err == nil {
-		err = c.mayWrite(current, &policy)
+		_, err = c.mayWrite(ctx, current, &policy)
 	}
 	switch {
 	case err != nil:

@@ -164,15 +164,16 @@ func (c *child) plan(ctx context.Context) (*Change, error) {
 		return nil, nil //nolint:nilnil // it ran for another content after that of the set
 	}
 	policy, err := c.policy.with(current, c.manager)
+	verdict := verdictRefuse
 	if err == nil {
-		err = c.mayWrite(current, &policy)
+		verdict, err = c.mayWrite(ctx, current, &policy)
 	}
 	switch wait := (*waitError)(nil); {
 	case errors.As(err, &wait):
 		return &Change{Action: ActionWait, Object: c.Ref, Why: wait.what}, nil
 	case err != nil:
 		return &Change{Action: ActionRefuse, Object: c.Ref, Why: strings.TrimPrefix(err.Error(), c.Ref.String()+" ")}, nil
-	case policy.frozen || policy.has(CreateOnly) && c.isOurs(current) || c.isUnchanged(current, &policy):
+	case policy.frozen || policy.has(CreateOnly) && verdict == verdictOurs || c.isUnchanged(current, &policy):
 		return nil, nil //nolint:nilnil // nothing is done
 	case c.once != nil && ran != "" && ran != c.once.hash && policy.has(Replace):
 		return &Change{Action: ActionReplace, Object: c.Ref, Why: "it runs for another content"}, nil

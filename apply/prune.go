@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,8 +110,13 @@ func (k *keeper) leftovers(ctx context.Context, wanted map[Ref]bool) ([]leftover
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("reading %s: %w", ref, err)
-		case !k.isOurs(obj):
-			continue // another owner has it by now
+		}
+		deletable, err := isDeletable(ctx, k, ref, obj)
+		switch {
+		case err != nil:
+			return nil, err
+		case !deletable:
+			continue
 		}
 		if kept, err := keeps(obj, k.manager); err != nil || kept {
 			continue // an annotation that is not understood keeps it, too
@@ -127,7 +133,7 @@ func (k *keeper) leftovers(ctx context.Context, wanted map[Ref]bool) ([]leftover
 // candidates returns the objects that may be of the set: by the watches of their kinds, or by
 // lists if there are no watches, and by what the owner remembers.
 func (k *keeper) candidates(ctx context.Context) ([]Ref, error) {
-	refs := slices.Clone(k.remembered)
+	refs := slices.Collect(maps.Keys(k.remembered))
 	if k.watched != nil {
 		watched := k.watched // the function is kept while the owner is idle, and k with it if it had k
 		for _, label := range k.labels {
@@ -198,7 +204,7 @@ func (k *keeper) read(ctx context.Context, ref Ref) (client.Object, error) {
 		if gvk.GroupKind() == ref.groupKind() {
 			obj := kind.empty(gvk)
 			err := k.client.Get(ctx, ref.key(), obj, client.UnsafeDisableDeepCopy)
-			if apierrors.IsNotFound(err) && k.live != nil && slices.Contains(k.remembered, ref) {
+			if apierrors.IsNotFound(err) && k.live != nil && k.remembered.has(ref) {
 				err = k.live.Get(ctx, ref.key(), obj) // it is forgotten only if it is gone
 			}
 			return obj, err

@@ -23,6 +23,7 @@ import (
 type states struct {
 	known  *lru.Cache // of types.UID to knownState
 	scopes sync.Map   // of schema.GroupVersionKind to bool
+	left   *lru.Cache // of types.UID: the objects that are left, and of which that was said
 }
 
 // knownState is how an object was in a version.
@@ -36,7 +37,16 @@ type knownState struct {
 // again.
 const mostStates = 8192
 
-func newStates() *states { return &states{known: lru.New(mostStates)} }
+func newStates() *states { return &states{known: lru.New(mostStates), left: lru.New(mostStates)} }
+
+// isNew reports whether it is to be said that an object is left.
+func (s *states) isNew(uid types.UID) bool {
+	if _, said := s.left.Get(uid); said {
+		return false
+	}
+	s.left.Add(uid, nil)
+	return true
+}
 
 // of returns whether an object is ready, whether it has failed for good, and what it lacks.
 func (s *states) of(it *item, obj client.Object) (ready, failed bool, lacks string, err error) {

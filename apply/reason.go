@@ -29,6 +29,14 @@ const (
 	ReasonFieldConflict = "FieldConflict"
 	// ReasonUnknownPolicy: an object has a [PolicyAnnotation] with a word that is no policy.
 	ReasonUnknownPolicy = "UnknownPolicy"
+	// ReasonLeft is that of a Kubernetes event: an object with the label of the set is left, because
+	// nothing proves that it is one of the set.
+	ReasonLeft = "Left"
+	// ReasonOrphaned is that of a Kubernetes event: the owner was deleted with --cascade=orphan, and its
+	// objects stay.
+	ReasonOrphaned = "Orphaned"
+	// ReasonNotSelected: the cache of the operator does not have an object of the set.
+	ReasonNotSelected = "NotSelected"
 	// ReasonPruneLimit: more objects have left the set than may be deleted at once.
 	ReasonPruneLimit = "PruneLimit"
 )

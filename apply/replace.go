@@ -44,6 +44,8 @@ func (c *child) changeTo(ctx context.Context, current client.Object, policy *pol
 	}
 	answer, err := c.apply(ctx, c.contentFor(policy), "uid", uid, options...)
 	switch {
+	case isStale(err):
+		return nil, err
 	case apierrors.IsConflict(err) && policy.has(Theirs):
 		return c.applyRest(ctx, err, uid, options...)
 	case apierrors.IsConflict(err) && policy.has(StopOnConflict):
@@ -91,6 +93,9 @@ func (c *child) patchManagers(ctx context.Context, patch []byte) error {
 	target.SetName(c.Name)
 	if err := c.client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, patch)); err != nil {
 		return fmt.Errorf("taking fields of %s over: %w", c.Ref, err)
+	}
+	if c.version != "" {
+		c.version = target.GetResourceVersion()
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
-// An object that a backup has restored has all its fields from another field manager. What leaves
-// the set is removed from it all the same.
+// An object that was restored from manifests has all its fields from another field manager, as a copy
+// has: it takes a word. What leaves the set is removed from it all the same.
 func TestRestoredObjectLosesWhatIsNotWanted(t *testing.T) {
 	data := map[string]string{"stays": "1", "goes": "1"}
 	children := apply.Children("Parts", func(_ context.Context, _ *step.Request[*corev1.ConfigMap], want *apply.Set) error {
@@ -30,6 +30,10 @@ func TestRestoredObjectLosesWhatIsNotWanted(t *testing.T) {
 	restored := &corev1.ConfigMap{}
 	must(t, first.Client.Get(t.Context(), key, restored))
 	restored.ManagedFields, restored.ResourceVersion, restored.OwnerReferences = nil, "", nil // their UIDs are others
+	if got := steptest.Do(t, children, owner.DeepCopy(), steptest.WithObjects(restored.DeepCopy())); got.Err == nil {
+		t.Error("a copy is taken over without a word")
+	}
+	restored.Annotations[apply.PolicyAnnotation] = string(apply.Adopt)
 
 	delete(data, "goes")
 	got := steptest.Do(t, children, owner.DeepCopy(), steptest.WithObjects(restored))

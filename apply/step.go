@@ -47,7 +47,7 @@ import (
 //
 // Its role needs get, list, watch, create, patch and delete for the declared kinds.
 func Children[T client.Object](name string, want func(ctx context.Context, req *step.Request[T], want *Set) error, options ...SetOption) step.Step[T] {
-	c := &children[T]{settings: newSettings(name, options), want: want, states: newStates()}
+	c := &children[T]{settings: newSettings(name, options), want: want, states: newStates(), orphaning: newOrphaning()}
 	switch {
 	case c.settings.cleans():
 		return &cleaned[T]{c}
@@ -62,6 +62,8 @@ type children[T client.Object] struct {
 	want     func(ctx context.Context, req *step.Request[T], want *Set) error
 	states   *states
 	watched  *index // nil until the watches are made
+	// orphaning are owners whose objects stay.
+	orphaning *orphaning
 }
 
 var (
@@ -109,6 +111,8 @@ func (c *children[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result
 		return ctrlkit.PollFor(lacks, definitionEvery)
 	case lacks != "":
 		return ctrlkit.WaitFor(lacks)
+	case slices.ContainsFunc(r.states, func(s state) bool { return s.uncached && !c.watched.hasShown(s.item.groupKind()) }):
+		return ctrlkit.ContinueAndRequeueAfter(unseenAfter) // a cache that selects may never have it
 	}
 	return ctrlkit.NoRequeue()
 }
@@ -149,7 +153,7 @@ func (c *children[T]) keeper(req *step.Request[T]) (*keeper, error) {
 	}
 	k.label = k.identity.label()
 	k.labels = append(c.settings.formerLabels(k.identity), k.label)
-	k.remember = req.Annotate
+	k.remember, k.event = req.Annotate, req.Event
 	return k, nil
 }
 
@@ -173,8 +177,16 @@ func (c *children[T]) Watches() []step.Watch {
 // cleaned are children of which some are not deleted by the garbage collector.
 type cleaned[T client.Object] struct{ *children[T] }
 
+// Watches implements [step.Watcher].
+func (c *cleaned[T]) Watches() []step.Watch {
+	return append(c.children.Watches(), watchesOfOwners[T](c.orphaning)...)
+}
+
 // Cleanup implements [step.Cleaner].
 func (c *cleaned[T]) Cleanup(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+	if stay, result, wait := keepsChildren(c.orphaning, req); stay || wait != nil {
+		return result, wait
+	}
 	k, err := c.keeper(req)
 	if err == nil {
 		err = k.readTracked(ctx)

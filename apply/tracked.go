@@ -19,6 +19,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -63,8 +64,12 @@ func annotationOf(prefix, set string) string {
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 
+// A tracked is the objects that an owner has noted, with their UIDs. One without a UID is one whose
+// creation may be under way, or that a former version has noted.
+type tracked map[Ref]types.UID
+
 // parseTracked returns the objects that an annotation names.
-func parseTracked(text string) ([]Ref, error) {
+func parseTracked(text string) (tracked, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -72,29 +77,32 @@ func parseTracked(text string) ([]Ref, error) {
 	if err := json.Unmarshal([]byte(text), &names); err != nil {
 		return nil, err
 	}
-	refs := make([]Ref, len(names))
-	for i, name := range names {
+	all := make(tracked, len(names))
+	for _, name := range names {
 		kind, key, ok := strings.Cut(name, " ")
 		if !ok {
 			return nil, fmt.Errorf("%q is no kind with a name", name)
 		}
+		key, uid, _ := strings.Cut(key, " ")
 		gk := schema.ParseGroupKind(kind)
-		refs[i] = Ref{Group: gk.Group, Kind: gk.Kind, Name: key}
+		ref := Ref{Group: gk.Group, Kind: gk.Kind, Name: key}
 		if namespace, rest, ok := strings.Cut(key, "/"); ok {
-			refs[i].Namespace, refs[i].Name = namespace, rest
+			ref.Namespace, ref.Name = namespace, rest
 		}
+		all[ref] = types.UID(uid)
 	}
-	return refs, nil
+	return all, nil
 }
 
-// formatTracked is the reverse of parseTracked.
-func formatTracked(refs []Ref) string {
-	if len(refs) == 0 {
+// String is the reverse of parseTracked.
+func (t tracked) String() string {
+	if len(t) == 0 {
 		return ""
 	}
-	names := make([]string, len(refs))
-	for i, ref := range refs {
-		names[i] = ref.groupKind().String() + " " + strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/")
+	names := make([]string, 0, len(t))
+	for ref, uid := range t {
+		name := ref.groupKind().String() + " " + strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/")
+		names = append(names, strings.TrimSuffix(name+" "+string(uid), " "))
 	}
 	slices.Sort(names)
 	data, _ := json.Marshal(names) //nolint:errcheck // strings have JSON
@@ -103,7 +111,7 @@ func formatTracked(refs []Ref) string {
 
 // readTracked reads what the owner remembers. In a shared note, only what has our label is ours.
 func (k *keeper) readTracked(ctx context.Context) error {
-	k.former = map[string]string{}
+	k.former, k.remembered = map[string]string{}, tracked{}
 	for i, n := range k.notes(trackedPrefix, k.manager) {
 		text := k.owner.GetAnnotations()[n.key]
 		refs, err := parseTracked(text)
@@ -111,36 +119,42 @@ func (k *keeper) readTracked(ctx context.Context) error {
 			return terminal(fmt.Errorf("annotation %s: %w: without it, objects in other namespaces could not be deleted", n.key, err),
 				ReasonWrongSet, "restore it, or remove it if no such objects exist")
 		}
-		var others []Ref
+		var others tracked
 		if n.shared {
 			if refs, others, err = k.ours(ctx, refs); err != nil {
 				return err
 			}
 		}
-		if rest := formatTracked(others); i > 0 && rest != text {
+		if rest := others.String(); i > 0 && rest != text {
 			k.former[n.key] = rest
 		}
-		for _, ref := range refs {
-			if !slices.Contains(k.remembered, ref) {
-				k.remembered = append(k.remembered, ref)
+		for ref, uid := range refs {
+			if !k.remembered.has(ref) {
+				k.remembered[ref] = uid
 			}
 		}
 	}
 	return nil
 }
 
+func (t tracked) has(ref Ref) bool {
+	_, noted := t[ref]
+	return noted
+}
+
 // ours returns which objects are those of the set, and which are of others. What is gone is neither.
-func (k *keeper) ours(ctx context.Context, refs []Ref) (ours, others []Ref, err error) {
-	for _, ref := range refs {
+func (k *keeper) ours(ctx context.Context, refs tracked) (ours, others tracked, err error) {
+	ours, others = tracked{}, tracked{}
+	for ref, uid := range refs {
 		obj, err := k.read(ctx, ref)
 		switch {
 		case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
 		case err != nil:
 			return nil, nil, fmt.Errorf("finding out whose %s is: %w", ref, err)
 		case slices.Contains(k.labels, obj.GetLabels()[SetLabel]):
-			ours = append(ours, ref)
+			ours[ref] = uid
 		default:
-			others = append(others, ref)
+			others[ref] = uid
 		}
 	}
 	return ours, others, nil
@@ -148,37 +162,91 @@ func (k *keeper) ours(ctx context.Context, refs []Ref) (ours, others []Ref, err 
 
 // noteTracked writes to the owner the objects that it does not remember, before they are created.
 func (k *keeper) noteTracked(ctx context.Context, items []*item) error {
-	all := slices.Clone(k.remembered)
+	all := maps.Clone(k.remembered)
 	for _, it := range items {
-		if it.noted && !slices.Contains(all, it.Ref) {
-			all = append(all, it.Ref)
+		if it.noted && !k.remembered.has(it.Ref) {
+			all[it.Ref] = ""
 		}
 	}
+	if len(all) == len(k.remembered) && len(k.former) == 0 {
+		return nil
+	}
 	return k.rememberAll(ctx, all)
+}
+
+// reopenNotes removes the UIDs of objects that are gone from their notes, before they are created
+// again, and keeps the objects that waited for that.
+func reopenNotes(ctx context.Context, k *keeper, states []*state) error {
+	all, waiting := maps.Clone(k.remembered), []*state(nil)
+	for _, s := range states {
+		if s.item.reopen {
+			s.item.reopen, all[s.item.Ref] = false, ""
+			waiting = append(waiting, s)
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	if err := k.rememberAll(ctx, all); err != nil {
+		return err
+	}
+	k.each(ctx, waiting)
+	return nil
+}
+
+// noteUIDs adds the UIDs of the objects that exist to the notes. They are written if an object was
+// created or has taken the place of another one, and else with what is noted next.
+func noteUIDs(k *keeper, states []*state) {
+	for _, s := range states {
+		if uid, noted := k.remembered[s.item.Ref]; noted && s.uid != "" && uid != s.uid {
+			k.remembered[s.item.Ref] = s.uid
+			k.unsaved = k.unsaved || s.created || uid != ""
+		}
+	}
+}
+
+// saveNotes writes what noteUIDs has added.
+func saveNotes(ctx context.Context, k *keeper) error {
+	if !k.unsaved {
+		return nil
+	}
+	return k.rememberAll(ctx, k.remembered)
 }
 
 // forgetTracked removes from the owner the objects that are neither wanted nor there.
 func (k *keeper) forgetTracked(ctx context.Context, items []*item, leftovers []leftover) error {
-	var all []Ref
-	for _, ref := range k.remembered {
-		wanted := slices.ContainsFunc(items, func(it *item) bool { return it.Ref == ref && it.noted })
-		if wanted || slices.ContainsFunc(leftovers, func(l leftover) bool { return l.Ref == ref }) {
-			all = append(all, ref)
+	all := tracked{}
+	for _, it := range items {
+		if uid, noted := k.remembered[it.Ref]; noted && it.noted {
+			all[it.Ref] = uid
 		}
+	}
+	for _, l := range leftovers {
+		if uid, noted := k.remembered[l.Ref]; noted {
+			all[l.Ref] = uid
+		}
+	}
+	if len(all) == len(k.remembered) && len(k.former) == 0 {
+		return nil
 	}
 	return k.rememberAll(ctx, all)
 }
 
-func (k *keeper) rememberAll(ctx context.Context, refs []Ref) error {
-	if len(refs) == len(k.remembered) && len(k.former) == 0 {
-		return nil // they only ever grow, or shrink
-	}
-	key, text := k.notes(trackedPrefix, k.manager)[0].key, formatTracked(refs)
+func (k *keeper) rememberAll(ctx context.Context, refs tracked) error {
+	key, text := k.notes(trackedPrefix, k.manager)[0].key, refs.String()
 	annotations := maps.Clone(k.owner.GetAnnotations())
 	if annotations == nil {
 		annotations = make(map[string]string, 1)
 	}
-	if annotations[key] = text; len(refs) > len(k.remembered) && apivalidation.ValidateAnnotationsSize(annotations) != nil {
+	fits := func() bool { annotations[key] = text; return apivalidation.ValidateAnnotationsSize(annotations) == nil }
+	if !fits() { // the names are enough
+		names := maps.Clone(refs)
+		for ref := range names {
+			names[ref] = ""
+		}
+		text = names.String()
+	}
+	if !fits() && len(refs) > len(k.remembered) {
 		return terminal(fmt.Errorf("the names of the %d objects without an owner reference, which annotation %s keeps, need %d bytes, and there is room for %d",
 			len(refs), key, len(text), apivalidation.TotalAnnotationSizeLimitB), ReasonWrongSet, "have several steps or several owners keep them, or give them shorter names")
 	}
@@ -190,7 +258,7 @@ func (k *keeper) rememberAll(ctx context.Context, refs []Ref) error {
 			return err
 		}
 	}
-	k.remembered, k.former = refs, nil
+	k.remembered, k.former, k.unsaved = refs, nil, false
 	return nil
 }
 
