@@ -162,7 +162,7 @@ func (k *keeper) forgetTracked(ctx context.Context, items []*item, leftovers []l
 	var all []Ref
 	for _, ref := range k.remembered {
 		wanted := slices.ContainsFunc(items, func(it *item) bool { return it.Ref == ref && it.noted })
-		if wanted || slices.ContainsFunc(leftovers, func(l leftover) bool { return l.Ref == ref }) {
+		if wanted || slices.Contains(k.left, ref) || slices.ContainsFunc(leftovers, func(l leftover) bool { return l.Ref == ref }) {
 			all = append(all, ref)
 		}
 	}

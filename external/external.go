@@ -330,7 +330,7 @@ func (e *external[T]) open(ctx context.Context, req *step.Request[T]) (*session[
 		return err
 	})
 	if err != nil {
-		err = withItsRemedy(fmt.Errorf("connecting: %w", err))
+		err = fmt.Errorf("connecting: %w", failure.AppendRemedy(err))
 		markFailed(req.Conditions, "connect", err)
 		return nil, err
 	}
