@@ -120,7 +120,7 @@ func AppendRemedy(err error) error {
 	if len(all) == 1 {
 		return all[0]
 	}
-	return errors.Join(all...)
+	return errors.Join(all...) // nil for none
 }
 
 // WithRetryAfter sets the delay until the next try, whatever the backoff.

@@ -266,15 +266,17 @@ func (p *publication) unpublished(lacks []lack) error {
 }
 
 // providing returns the command by which a person provides what is lacking: details, in the Secret that
-// keeps what was known once, or the keys of a target if there is none in the namespace of the object.
+// keeps what was known once. Without one in the namespace of the object, it is for the first target that
+// lacks something: for its details, or for its key if it is a ConfigMap.
 func (p *publication) providing(lacks []lack) string {
+	own := p.keeper != nil && p.keeper.own && p.keeper.refused == nil
 	at, keys := lacks[0].site, []string(nil)
-	if p.keeper != nil && p.keeper.own && p.keeper.refused == nil {
+	if own {
 		at = p.keeper
-		for _, l := range lacks {
-			if l.detail != anyDetail {
-				keys = append(keys, at.keyOf(l.detail))
-			}
+	}
+	for _, l := range lacks {
+		if l.detail != anyDetail && at.Secret != "" && (own || l.site == at) {
+			keys = append(keys, at.keyOf(l.detail))
 		}
 	}
 	if len(keys) == 0 {
