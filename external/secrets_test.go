@@ -407,7 +407,7 @@ func TestOnceBesideARefusedTarget(t *testing.T) {
 func TestAdoptedWithoutOnce(t *testing.T) {
 	for name, policy := range map[string]string{"managed": "", "observed": "observe"} {
 		onDesk(t, name, byName(), func(t *testing.T, d *siloDesk) {
-			d.store.all["found"] = &stored{}
+			d.store.all["found"] = &stored{id: "found"}
 			d.change(func(obj *Silo) {
 				obj.Annotations = map[string]string{external.IDAnnotation: "found"}
 				if policy != "" {
