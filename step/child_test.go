@@ -187,7 +187,7 @@ func TestEnsureChildOfOthers(t *testing.T) {
 // The remedy for an object without a controller, followed literally, makes it ours. It leaves the other
 // owners, and what is in it beside ours.
 func TestEnsureChildIsGiven(t *testing.T) {
-	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "another"}
+	other := metav1.OwnerReference{APIVersion: "test.example.com/v1", Kind: "Other", Name: "other", UID: "another"}
 	req, _ := kitRequest(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "child", OwnerReferences: []metav1.OwnerReference{other}}, Data: map[string]string{"a": "theirs", "b": "theirs"}})
 	child := configMap("child", map[string]string{"a": "ours"})
 	remedy := failure.Classify(step.EnsureChild(t.Context(), req, child)).Remedy
