@@ -38,17 +38,11 @@ func (p *publication) recall(ctx context.Context, now map[string][]byte) error {
 		if s.refused != nil {
 			continue
 		}
-		if err := s.read(ctx, p.client, p.owner); err != nil {
-			return err
+		err := p.recallAt(ctx, s)
+		if err != nil && s.own {
+			return err // it may be the one that keeps it
 		}
-		s.noted = make(map[string][]byte)
-		if s.former != nil {
-			p.addNoted(s.noted, s.former)
-		} else if s.Secret != "" && !s.own {
-			if err := p.addAllNoted(ctx, s.noted, s.Namespace); err != nil { // of a cluster-scoped object
-				return err
-			}
-		}
+		s.refused = err
 	}
 	p.once = maps.Clone(now)
 	if p.once == nil {
@@ -67,6 +61,22 @@ func (p *publication) recall(ctx context.Context, now map[string][]byte) error {
 		return nil
 	}
 	return p.addAllNoted(ctx, p.once, p.owner.GetNamespace())
+}
+
+// recallAt reads what is at a site, and what was known once there.
+func (p *publication) recallAt(ctx context.Context, s *site) error {
+	s.noted = make(map[string][]byte)
+	if err := s.read(ctx, p.client, p.owner); err != nil {
+		return err
+	}
+	switch {
+	case s.Secret == "":
+	case s.former != nil:
+		p.addNoted(s.noted, s.former)
+	case !s.own: // of a cluster-scoped object, it may have had another name
+		return p.addAllNoted(ctx, s.noted, s.Namespace)
+	}
+	return nil
 }
 
 // secrets are the sites of Secrets that may be written, in the namespace of the object or in others.

@@ -336,6 +336,17 @@ func TestRestoredSecret(t *testing.T) {
 	}
 }
 
+// A namespace that the cache does not have stops no other target.
+func TestUnreadableTarget(t *testing.T) {
+	w := newWorld(t, publish.Target{Secret: "a", Namespace: "shop"}, publish.Target{Secret: "own"})
+	w.consent("*")
+	w.hidden = "shop"
+	if err := w.publish(u, once); err == nil || !strings.Contains(err.Error(), "reading Secret shop/a: unknown namespace for the cache") {
+		t.Errorf("error %v", err)
+	}
+	w.expect("the other", nil, "Secret default/own: key=k user=u")
+}
+
 // A Namespace that is being deleted is waited for, and stops no other target.
 func TestTerminatingNamespace(t *testing.T) {
 	w := newWorld(t, publish.Target{Secret: "a", Namespace: "shop"}, publish.Target{Secret: "own"})
