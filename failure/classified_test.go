@@ -139,7 +139,7 @@ func TestAppendRemedy(t *testing.T) {
 		"a; make it":        marked,
 		"doing: a; make it": fmt.Errorf("doing: %w", failure.AppendRemedy(marked)),
 		"b":                 errors.New("b"),
-		"a; make it\nb":     errors.Join(marked, errors.New("b")),
+		"a; make it; b":     errors.Join(marked, errors.New("b")),
 	} {
 		got := failure.AppendRemedy(err)
 		if got.Error() != want || failure.AppendRemedy(got).Error() != want || failure.Classify(got).Reason != failure.Classify(err).Reason {

@@ -203,14 +203,17 @@ func TestNothingComesFromElsewhere(t *testing.T) {
 	w.consent("default")
 	db := &Database{}
 	w.must(w.client.Get(w.ctx, client.ObjectKey{Namespace: "default", Name: "db"}, db))
-	forged := func(references ...metav1.OwnerReference) *corev1.Secret {
+	forged := func(note string, references ...metav1.OwnerReference) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: "a", OwnerReferences: references, Labels: map[string]string{"publish.ctrlkit.dev/of": string(db.UID)},
-			Annotations: map[string]string{publish.OnceAnnotation: "host=host,evil=evil"},
+			Annotations: map[string]string{publish.OnceAnnotation: note},
 		}, Data: map[string][]byte{"host": []byte("evil.example.com"), "evil": []byte("x")}}
 	}
 	for name, secret := range map[string]*corev1.Secret{
-		"a label": forged(), "a controller": forged(*metav1.NewControllerRef(db, testkind.Version.WithKind("Database"))),
+		"a label":                 forged("host=host,evil=evil"),
+		"a label, as before":      forged("host,evil"),
+		"a controller":            forged("host=host,evil=evil", *metav1.NewControllerRef(db, testkind.Version.WithKind("Database"))),
+		"a controller, as before": forged("host,evil", *metav1.NewControllerRef(db, testkind.Version.WithKind("Database"))),
 	} {
 		w.must(w.client.Create(w.ctx, secret))
 		if err := w.publish(u, nil); err == nil {
