@@ -36,6 +36,7 @@ type item struct {
 func (k *keeper) items(set *Set) ([]*item, error) {
 	var mistakes, failures []error
 	var err error
+	k.left = set.left
 	if k.runs, err = runsOf(k.owner, k.notes(oncePrefix, k.manager)); err != nil {
 		return nil, err
 	}

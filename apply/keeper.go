@@ -43,6 +43,7 @@ type keeper struct {
 	former     map[string]string // what is to stay in annotations of former names and versions
 	// runs are the contents of Jobs that have completed, as the owner says.
 	runs runs
+	left []Ref // see Set.Leave
 }
 
 // mostAtOnce is how many objects of a set are written at the same time.

@@ -97,7 +97,7 @@ func (k *keeper) leftovers(ctx context.Context, wanted map[Ref]bool) ([]leftover
 	var all []leftover
 	seen := make(map[Ref]bool, len(candidates))
 	for _, ref := range candidates {
-		if wanted[ref] || seen[ref] {
+		if wanted[ref] || seen[ref] || slices.Contains(k.left, ref) {
 			continue
 		}
 		seen[ref] = true

@@ -18,6 +18,7 @@ import (
 // each reconcile, and building it reads and writes nothing.
 type Set struct {
 	additions []addition
+	left      []Ref
 }
 
 // An addition is one object that was added, with the options of its call.
@@ -59,6 +60,15 @@ func (s *Set) Add(items ...any) {
 		}
 	}
 }
+
+// Leave names objects that are to stay as they are for now: they are neither written nor pruned, whether
+// they exist or not. It is for what can't be added now, and has not left the set either, such as an
+// object in a namespace that refuses it:
+//
+//	want.Leave(apply.Ref{Kind: "Secret", Namespace: "shop", Name: "db"})
+//
+// With the owner, they are deleted like all others.
+func (s *Set) Leave(refs ...Ref) { s.left = append(s.left, refs...) }
 
 // Len returns the number of objects that were added.
 func (s *Set) Len() int { return len(s.additions) }

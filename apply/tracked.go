@@ -221,6 +221,11 @@ func (k *keeper) forgetTracked(ctx context.Context, items []*item, leftovers []l
 			all[it.Ref] = uid
 		}
 	}
+	for _, ref := range k.left {
+		if uid, noted := k.remembered[ref]; noted {
+			all[ref] = uid
+		}
+	}
 	for _, l := range leftovers {
 		if uid, noted := k.remembered[l.Ref]; noted {
 			all[l.Ref] = uid

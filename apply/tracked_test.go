@@ -139,6 +139,37 @@ func TestTrackedAnnotationRemovedByHand(t *testing.T) {
 	}
 }
 
+// What is left out for now stays as it is, remembered, and goes with its owner. What is not there is not
+// created.
+func TestLeave(t *testing.T) {
+	left, changed := false, newRole()
+	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) {
+		switch {
+		case left:
+			set.Leave(apply.Ref{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "role"}, apply.Ref{Kind: "ConfigMap", Namespace: "default", Name: "never"})
+			set.Add(newConfigMap("b"))
+		default:
+			set.Add(newRole(), newConfigMap("a"))
+		}
+	}, apply.Tracks(&rbacv1.ClusterRole{}), apply.Owns(&corev1.ConfigMap{}))
+	o.watch()
+	o.mustSettle(shop)
+	left = true
+	o.mustSettle(shop)
+	o.get(shop, shop.Name)
+	if !o.get(changed, "role") || shop.Annotations[inventory] == "" {
+		t.Errorf("the role is gone, or its name: %q", shop.Annotations[inventory])
+	}
+	if o.configMap("a") != "-" || o.configMap("b") == "-" || o.configMap("never") != "-" {
+		t.Errorf("the ConfigMaps are %s, %s and %s", o.configMap("a"), o.configMap("b"), o.configMap("never"))
+	}
+	o.delete(shop)
+	o.mustSettle(shop)
+	if o.get(changed, "role") {
+		t.Error("the role stays")
+	}
+}
+
 // An annotation that can't be read is not overwritten: it may name what has to be deleted.
 func TestTrackedAnnotationBroken(t *testing.T) {
 	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) { set.Add(newRole()) }, apply.Tracks(&rbacv1.ClusterRole{}))

@@ -220,11 +220,3 @@ func remedyOf(err error) string {
 	}
 	return c.Remedy
 }
-
-// withItsRemedy adds the remedy that an error was given to its text.
-func withItsRemedy(err error) error {
-	if given := remedyOf(err); given != "" && !strings.Contains(err.Error(), given) {
-		return fmt.Errorf("%w; %s", err, given)
-	}
-	return err
-}

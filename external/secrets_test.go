@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/explain"
@@ -355,4 +356,109 @@ func (d *siloDesk) explanation() string {
 		d.t.Fatalf("explain answers %d: %s", w.Code, w.Body)
 	}
 	return w.Body.String()
+}
+
+// publisher has the details published to targets.
+func (d *siloDesk) publisher(targets ...publish.Target) {
+	d.t.Helper()
+	p := publish.New("Connection", publish.Options[*Silo]{Elsewhere: true, Targets: func(*Silo) []publish.Target { return slices.Clone(targets) }})
+	d.options.Publish, d.other = p, p.Step()
+	d.restart()
+}
+
+// What Create returns once is in the own Secret although another target is refused, also after a restart.
+// Ready names the remedy, which helps literally.
+func TestOnceBesideARefusedTarget(t *testing.T) {
+	eachIdentity(t, func(t *testing.T, d *siloDesk) {
+		monitoring := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "monitoring"}}
+		d.must(d.client.Create(t.Context(), monitoring))
+		d.store.returns = "once"
+		d.publisher(publish.Target{Secret: "logs", Namespace: "monitoring"}, publish.Target{Secret: "logs", Keys: map[string]string{"key": "{{.secret}}"}})
+		data := func(namespace string) map[string][]byte {
+			secret := &corev1.Secret{}
+			if err := d.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "logs"}, secret); client.IgnoreNotFound(err) != nil {
+				t.Fatal(err)
+			}
+			return secret.Data
+		}
+		for range 4 {
+			_, _ = d.reconcile()
+		}
+		if got := data("default"); string(got["secret"]) != "once" || string(got["key"]) != "once" || data("monitoring") != nil {
+			t.Fatalf("the own Secret has %s", got)
+		}
+		const remedy = `have its owner set the annotation publish.ctrlkit.dev/from of the Namespace monitoring to "default"`
+		if got := d.conditions()["Ready"]; !strings.Contains(got, remedy) {
+			t.Errorf("Ready is %s", got)
+		}
+		d.store.returns = ""
+		d.restart()
+		metav1.SetMetaDataAnnotation(&monitoring.ObjectMeta, publish.FromAnnotation, "default")
+		d.must(d.client.Update(t.Context(), monitoring))
+		d.settle()
+		if got := data("monitoring"); string(got["secret"]) != "once" || string(data("default")["secret"]) != "once" {
+			t.Errorf("published is %s and %s", data("default"), got)
+		}
+	})
+}
+
+// An adopted resource whose publisher needs what only its creation returns becomes Ready when a person
+// provides it, as Ready says.
+func TestAdoptedWithoutOnce(t *testing.T) {
+	for name, policy := range map[string]string{"managed": "", "observed": "observe"} {
+		onDesk(t, name, byName(), func(t *testing.T, d *siloDesk) {
+			d.store.all["found"] = &stored{id: "found"}
+			d.change(func(obj *Silo) {
+				obj.Annotations = map[string]string{external.IDAnnotation: "found"}
+				if policy != "" {
+					obj.Annotations["policy.ctrlkit.dev/allow"] = policy
+				}
+			})
+			d.publisher(publish.Target{Secret: "logs", Keys: map[string]string{"dsn": "silo://:{{.secret}}@{{.address}}"}})
+			for range 4 {
+				_, _ = d.reconcile()
+			}
+			got := d.conditions()["Ready"]
+			_, patch, ok := strings.Cut(got, "kubectl -n default patch secret logs --type merge -p '")
+			if patch, _, _ = strings.Cut(patch, "'"); !ok || !strings.Contains(got, "Unpublished") {
+				t.Fatalf("Ready is %s", got)
+			}
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "logs"}}
+			d.must(d.client.Patch(t.Context(), secret, client.RawPatch(types.MergePatchType, []byte(strings.ReplaceAll(patch, "VALUE", "byhand")))))
+			for range 2 {
+				d.settle()
+				d.restart()
+			}
+			d.must(d.client.Get(t.Context(), client.ObjectKeyFromObject(secret), secret))
+			if got := d.conditions()["Ready"]; !strings.HasPrefix(got, "True") || !strings.HasPrefix(string(secret.Data["dsn"]), "silo://:byhand@") {
+				t.Errorf("Ready is %s, published is %s", got, secret.Data)
+			}
+		})
+	}
+}
+
+// A connection Secret that was restored without its owner reference has a remedy in Ready, which helps
+// literally, and loses nothing.
+func TestRestoredConnectionSecret(t *testing.T) {
+	onDesk(t, "name", byName(), func(t *testing.T, d *siloDesk) {
+		d.store.returns = "once"
+		d.publishing()
+		d.settle()
+		d.store.returns = ""
+		secret := d.secret()
+		secret.OwnerReferences = nil
+		d.must(d.client.Update(t.Context(), secret))
+		d.restart()
+		d.fails()
+		got := d.conditions()["Ready"]
+		_, patch, ok := strings.Cut(got, "kubectl -n default patch secret logs-connection --type merge -p '")
+		if patch, _, _ = strings.Cut(patch, "'"); !ok {
+			t.Fatalf("Ready is %s", got)
+		}
+		d.must(d.client.Patch(t.Context(), secret, client.RawPatch(types.MergePatchType, []byte(patch))))
+		d.settle()
+		if got := d.secret(); string(got.Data["secret"]) != "once" || !metav1.IsControlledBy(got, d.get()) || len(got.Data) != 3 {
+			t.Errorf("it has %s", got.Data)
+		}
+	})
 }

@@ -23,7 +23,7 @@ func (e *external[T]) notConnected(ctx context.Context, req *step.Request[T], er
 	err = fmt.Errorf("connecting: %w", err)
 	c, obj := failure.Classify(err), req.Object
 	if obj.GetDeletionTimestamp().IsZero() || !e.isTerminating(ctx, req) {
-		return withItsRemedy(err)
+		return failure.AppendRemedy(err)
 	}
 	why := fmt.Sprintf("namespace %s is being deleted, so that nothing can be created in it any more", obj.GetNamespace())
 	if id := IDOf(obj); id != "" {
@@ -36,7 +36,7 @@ func (e *external[T]) notConnected(ctx context.Context, req *step.Request[T], er
 	case c.Class == failure.ClassNotFound:
 		return failure.Mark(fmt.Errorf("%w; %s", err, why), failure.WithRemedy(why))
 	}
-	return remediable(withItsRemedy(err), why)
+	return remediable(failure.AppendRemedy(err), why)
 }
 
 // isTerminating reports whether the namespace of an object is being deleted, as the cache has it, which

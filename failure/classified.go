@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/internal/outcome"
 )
 
 // An Option adds to an error what the table cannot know.
@@ -106,6 +107,19 @@ var notInReasons = regexp.MustCompile(`[^A-Za-z0-9_,:]+`)
 
 // WithRemedy sets what a person can do about it, in a sentence.
 func WithRemedy(remedy string) Option { return func(c *classified) { c.remedy = remedy } }
+
+// AppendRemedy returns err with the remedies that it was given in its text, each after its cause, on one
+// line: conditions show the text alone. The remedy of a class is not appended.
+func AppendRemedy(err error) error {
+	all := Causes(err)
+	for i, cause := range all {
+		c := Classify(cause)
+		if c.Remedy != "" && c.Remedy != RemedyOf(c.Class) && !strings.Contains(cause.Error(), c.Remedy) {
+			all[i] = fmt.Errorf("%w; %s", cause, c.Remedy)
+		}
+	}
+	return outcome.JoinErrors(all)
+}
 
 // WithRetryAfter sets the delay until the next try, whatever the backoff.
 func WithRetryAfter(d time.Duration) Option { return func(c *classified) { c.retryAfter = d } }

@@ -131,3 +131,22 @@ func same[T any](t rapid.TB, what string, want, got T, options ...cmp.Option) {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
+
+// A text has the remedies that its causes were given, each once, and not those of classes.
+func TestAppendRemedy(t *testing.T) {
+	marked := failure.Mark(errors.New("a"), failure.WithRemedy("make it"), failure.WithReason("A"))
+	for want, err := range map[string]error{
+		"a; make it":        marked,
+		"doing: a; make it": fmt.Errorf("doing: %w", failure.AppendRemedy(marked)),
+		"b":                 errors.New("b"),
+		"a; make it; b":     errors.Join(marked, errors.New("b")),
+	} {
+		got := failure.AppendRemedy(err)
+		if got.Error() != want || failure.AppendRemedy(got).Error() != want || failure.Classify(got).Reason != failure.Classify(err).Reason {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if err := failure.AppendRemedy(nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -8,15 +8,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,7 +29,8 @@ const (
 	// FromAnnotation, on a Namespace, names the namespaces, separated by commas, or "*", of objects whose
 	// details may be published to it. Those of cluster-scoped objects need "*".
 	FromAnnotation = "publish.ctrlkit.dev/from"
-	// OnceAnnotation, on a Secret, names the keys that were known only once.
+	// OnceAnnotation, on a Secret, names the details that were known only once, with the keys that have
+	// them: "password=password,token=once.token".
 	OnceAnnotation = "external.ctrlkit.dev/once"
 )
 
@@ -94,107 +92,89 @@ func New[T client.Object](name string, options Options[T]) *Publisher[T] {
 //
 //   - A Secret that has no chosen keys has exactly the details, and those which were known once.
 //   - A chosen key whose template needs a detail that is not known keeps its value. The error, of the
-//     reason Unpublished, names the key and the detail, and comes after all else is written.
+//     reason Unpublished, names the key and the detail, and how a person provides it.
+//   - A target to which nothing may be published keeps what it has, and stops no other: all errors
+//     are joined, and come after all else is written.
 //   - What belongs to others is left alone: see [apply.Children].
 func (p *Publisher[T]) Publish(ctx context.Context, req *step.Request[T], details Details) error {
 	if !p.inEngine.Load() {
 		return wrong(fmt.Errorf("publisher %q is not in the engine", p.children.Name()), "this is a bug in the operator: give Publisher.Step to step.New")
 	}
-	targets := p.options.Targets(req.Object)
-	for i := range targets {
-		if err := p.check(ctx, req, &targets[i]); err != nil {
-			return err
+	w := newPublication(req, details)
+	w.public = p.options.Public
+	for _, t := range p.options.Targets(req.Object) {
+		if t.Namespace == "" {
+			t.Namespace = req.Object.GetNamespace()
 		}
+		s := &site{Target: t, own: t.Namespace == req.Object.GetNamespace()}
+		s.refused = p.check(ctx, req, w, s)
+		w.sites = append(w.sites, s)
 	}
-	once, err := recall(ctx, req, targets, details.Once)
-	if err != nil || len(once)+len(details.Values) == 0 {
+	if err := w.recall(ctx, details.Once); err != nil {
 		return err
 	}
-	var set apply.Set
-	lacks, err := renderAll(ctx, req, targets, details.Values, once, p.options.Public, func(obj client.Object) error {
-		obj.SetLabels(withEntry(obj.GetLabels(), ofLabel, string(req.Object.GetUID())))
-		set.Add(obj)
-		return nil
-	})
-	if err != nil {
-		return err
+	if len(w.once)+len(w.values) == 0 {
+		return failure.AppendRemedy(w.refusals())
 	}
-	step.Put(req, p.wanted, &set)
-	if result, err := p.children.Do(ctx, req); err != nil {
-		if _, failed := ctrlkit.IgnoreExit(result, err); failed != nil || len(ctrlkit.Waits(err)) > 0 {
-			return err
-		}
+	if len(details.Once) > 0 && len(w.sites) > 1 {
+		p.keepFirst(ctx, req, w)
 	}
-	if details.Partial {
-		return nil
+	objects, lacks := w.render()
+	err := errors.Join(p.apply(ctx, req, w, objects), w.refusals())
+	if !details.Partial {
+		err = errors.Join(err, w.unpublished(lacks))
 	}
-	return unpublished(lacks)
+	return failure.AppendRemedy(err)
 }
 
-// ofLabel, on what a publisher writes, has the UID of the object.
-const ofLabel = "publish.ctrlkit.dev/of"
+// keepFirst writes what is known only now to a Secret that keeps it, before anything else, which may
+// fail: to the first that can be written. What fails is tried again with all others.
+func (p *Publisher[T]) keepFirst(ctx context.Context, req *step.Request[T], w *publication) {
+	chosen := w.keeper
+	for _, s := range w.keepers() {
+		w.keeper = s
+		objects, _ := w.render()
+		if objects[s] != nil && p.apply(ctx, req, w, map[*site]client.Object{s: objects[s]}) == nil {
+			return
+		}
+	}
+	w.keeper = chosen
+}
+
+// apply makes objects as they should be. All other sites are left as they are.
+func (p *Publisher[T]) apply(ctx context.Context, req *step.Request[T], w *publication, objects map[*site]client.Object) error {
+	var set apply.Set
+	for _, s := range w.sites {
+		if obj := objects[s]; obj != nil {
+			set.Add(obj)
+		} else if s.Secret+s.ConfigMap != "" {
+			set.Leave(s.ref())
+		}
+	}
+	step.Put(req, p.wanted, &set)
+	result, err := p.children.Do(ctx, req)
+	if _, failed := ctrlkit.IgnoreExit(result, err); failed != nil || len(ctrlkit.Waits(err)) > 0 {
+		return err
+	}
+	return nil
+}
 
 // Secret publishes details to one Secret of an object, as [Publisher.Publish] does, without a publisher:
 // the engine has to watch Secrets that the object owns. A Secret of another name stays until the
 // object is gone.
 func Secret[T client.Object](ctx context.Context, req *step.Request[T], name string, details Details) error {
-	targets := []Target{{Secret: name, Namespace: req.Object.GetNamespace()}}
-	once, err := recall(ctx, req, targets, details.Once)
-	if err != nil || len(once)+len(details.Values) == 0 {
+	w := newPublication(req, details)
+	s := &site{Target: Target{Secret: name, Namespace: req.Object.GetNamespace()}, own: true}
+	w.sites = []*site{s}
+	if err := w.recall(ctx, details.Once); err != nil || len(w.once)+len(w.values) == 0 {
 		return err
 	}
-	_, err = renderAll(ctx, req, targets, details.Values, once, nil, func(obj client.Object) error { return step.EnsureChild(ctx, req, obj) })
-	return err
+	objects, _ := w.render()
+	return failure.AppendRemedy(step.EnsureChild(ctx, req, objects[s]))
 }
 
-// renderAll makes the objects of all targets. What was known once is kept in the first Secret.
-func renderAll[T client.Object](ctx context.Context, req *step.Request[T], targets []Target, values, once map[string][]byte, public []string, do func(client.Object) error) ([]lack, error) {
-	all := maps.Clone(once)
-	if all == nil {
-		all = make(map[string][]byte, len(values))
-	}
-	maps.Copy(all, values) // an older password does not work any more, and the system knows the newer one
-	var lacks []lack
-	kept := false
-	for i := range targets {
-		t := &targets[i]
-		keep := map[string][]byte(nil)
-		if t.Secret != "" && !kept {
-			keep, kept = once, true
-		}
-		former, err := t.former(ctx, req.Client, req.Object)
-		if err != nil {
-			return nil, err
-		}
-		obj, missing, err := t.render(all, public, keep, former)
-		if err != nil {
-			return nil, wrong(err, "correct the target")
-		}
-		if t.ConfigMap != "" {
-			for _, m := range missing {
-				if _, secret := all[m.detail]; secret {
-					return nil, wrong(fmt.Errorf("%s, which may not be in a ConfigMap", m), "name it in publish.Options.Public, or publish it to a Secret")
-				}
-			}
-		}
-		lacks = append(lacks, missing...)
-		if err := do(obj); err != nil {
-			return nil, err
-		}
-	}
-	return lacks, nil
-}
-
-func unpublished(lacks []lack) error {
-	if len(lacks) == 0 {
-		return nil
-	}
-	texts := make([]string, len(lacks))
-	for i, l := range lacks {
-		texts[i] = l.String()
-	}
-	return failure.Mark(errors.New(strings.Join(texts, "; ")+", which is not known"), failure.WithReason(ReasonUnpublished),
-		failure.WithRemedy("if the system never returns it, remove the key from the target"))
+func newPublication[T client.Object](req *step.Request[T], details Details) *publication {
+	return &publication{client: req.Client, owner: req.Object, manager: req.FieldOwner(), values: details.Values}
 }
 
 func wrong(err error, remedy string) error {
@@ -202,110 +182,43 @@ func wrong(err error, remedy string) error {
 		failure.WithReason(ReasonWrongTarget), failure.WithRemedy(remedy))
 }
 
-// check completes a target, and returns an error if nothing may be published to it.
-func (p *Publisher[T]) check(ctx context.Context, req *step.Request[T], t *Target) error {
-	own := req.Object.GetNamespace()
-	if t.Namespace == "" {
-		t.Namespace = own
-	}
-	if err := t.check(); err != nil {
+// check returns an error if nothing may be published to a site.
+func (p *Publisher[T]) check(ctx context.Context, req *step.Request[T], w *publication, s *site) error {
+	if err := s.check(); err != nil {
 		return wrong(err, "correct the target")
 	}
 	switch {
-	case t.ConfigMap != "" && !p.options.ConfigMaps:
-		return wrong(fmt.Errorf("%s is not declared", t.name()), "this is a bug in the operator: set publish.Options.ConfigMaps")
-	case t.Namespace == own:
+	case slices.ContainsFunc(w.sites, func(other *site) bool { return other.ref() == s.ref() }):
+		return wrong(fmt.Errorf("%s is a target twice", s.name()), "give one of them another name")
+	case s.Namespace == "":
+		return wrong(fmt.Errorf("%s has no namespace, and neither has the object", s.name()), "name the namespace of the target")
+	case s.ConfigMap != "" && !p.options.ConfigMaps:
+		return wrong(fmt.Errorf("%s is not declared", s.name()), "this is a bug in the operator: set publish.Options.ConfigMaps")
+	case s.own:
 		return nil
 	case !p.options.Elsewhere:
-		return wrong(fmt.Errorf("%s is in another namespace than the object", t.name()), "use one in the namespace of the object")
+		return wrong(fmt.Errorf("%s is in another namespace than the object", s.name()), "use one in the namespace of the object")
 	}
 	namespace := &corev1.Namespace{}
-	err := req.Client.Get(ctx, client.ObjectKey{Name: t.Namespace}, namespace)
+	err := req.Client.Get(ctx, client.ObjectKey{Name: s.Namespace}, namespace)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading the Namespace of %s: %w", t.name(), err)
+		return fmt.Errorf("reading the Namespace of %s: %w", s.name(), err)
 	}
-	from := strings.Split(namespace.Annotations[FromAnnotation], ",")
-	if err != nil || !slices.ContainsFunc(from, func(name string) bool { name = strings.TrimSpace(name); return name == "*" || name == own && own != "" }) {
-		return wrong(fmt.Errorf("%s: its Namespace does not allow it", t.name()),
-			fmt.Sprintf("have its owner set the annotation %s of the Namespace %s to %q", FromAnnotation, t.Namespace, cmp.Or(own, "*")))
+	own := req.Object.GetNamespace()
+	consent := namespace.Annotations[FromAnnotation]
+	from := strings.Split(consent, ",")
+	switch {
+	case err != nil || !slices.ContainsFunc(from, func(name string) bool { name = strings.TrimSpace(name); return name == "*" || name == own && own != "" }):
+		remedy := fmt.Sprintf("have its owner set the annotation %s of the Namespace %s to %q", FromAnnotation, s.Namespace, cmp.Or(own, "*"))
+		if consent != "" {
+			remedy = fmt.Sprintf("have its owner add %q to the annotation %s of the Namespace %s, after a comma", cmp.Or(own, "*"), FromAnnotation, s.Namespace)
+		}
+		return wrong(fmt.Errorf("%s: its Namespace does not allow it", s.name()), remedy)
+	case !namespace.DeletionTimestamp.IsZero():
+		_, wait := ctrlkit.WaitFor("Namespace " + s.Namespace + " to be gone, which is being deleted, for " + s.name())
+		return wait
 	}
 	return nil
-}
-
-// former returns the object of a target as the cache has it, nil if there is none of the object.
-func (t *Target) former(ctx context.Context, c client.Client, owner client.Object) (client.Object, error) {
-	var obj client.Object = &corev1.Secret{}
-	if t.ConfigMap != "" {
-		obj = &corev1.ConfigMap{}
-	}
-	err := c.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Secret + t.ConfigMap}, obj)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading %s: %w", t.name(), err)
-	case !isOf(obj, owner):
-		return nil, nil
-	}
-	return obj, nil
-}
-
-func isOf(obj, owner client.Object) bool {
-	return metav1.IsControlledBy(obj, owner) || metav1.GetControllerOf(obj) == nil && obj.GetLabels()[ofLabel] == string(owner.GetUID())
-}
-
-// recall returns what was known once: now, or before, by the Secret that keeps it. A Secret that is no
-// target any more hands it over.
-func recall[T client.Object](ctx context.Context, req *step.Request[T], targets []Target, now map[string][]byte) (map[string][]byte, error) {
-	once := maps.Clone(now)
-	first := slices.IndexFunc(targets, func(t Target) bool { return t.Secret != "" })
-	if first < 0 {
-		return once, nil
-	}
-	former, err := targets[first].former(ctx, req.Client, req.Object)
-	if err != nil {
-		return nil, err
-	}
-	keepers := []client.Object{former}
-	if former == nil {
-		list := &corev1.SecretList{}
-		if err := req.Client.List(ctx, list, client.InNamespace(req.Object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("finding the former Secrets: %w", err)
-		}
-		keepers = nil
-		for i := range list.Items {
-			if metav1.IsControlledBy(&list.Items[i], req.Object) {
-				keepers = append(keepers, &list.Items[i])
-			}
-		}
-		slices.SortStableFunc(keepers, func(a, b client.Object) int { // the last name has what is newest
-			return b.GetCreationTimestamp().Compare(a.GetCreationTimestamp().Time)
-		})
-	}
-	for _, keeper := range keepers {
-		keys := keeper.GetAnnotations()[OnceAnnotation]
-		if keys == "" {
-			continue
-		}
-		for key := range strings.SplitSeq(keys, ",") {
-			if value, ok := valueOf(keeper, key); ok && once[key] == nil {
-				if once == nil {
-					once = make(map[string][]byte, 1)
-				}
-				once[key] = value
-			}
-		}
-	}
-	return once, nil
-}
-
-func withEntry(all map[string]string, key, value string) map[string]string {
-	all = maps.Clone(all)
-	if all == nil {
-		all = make(map[string]string, 1)
-	}
-	all[key] = value
-	return all
 }
 
 // Keeps reports whether an object has a Secret that keeps what is known only once.

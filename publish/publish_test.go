@@ -6,6 +6,7 @@ package publish_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,6 +52,7 @@ type world struct {
 	engine  *step.Engine[*Database]
 	writes  atomic.Int32
 	log     bytes.Buffer
+	hidden  string // a namespace that the cache does not have
 }
 
 func newWorld(t *testing.T, targets ...publish.Target) *world {
@@ -87,6 +89,12 @@ func (w *world) restart() {
 	w.options.Targets = func(*Database) []publish.Target { return slices.Clone(w.targets) }
 	p := publish.New("Connection", w.options)
 	counting := interceptor.NewClient(w.client, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if key.Namespace != "" && key.Namespace == w.hidden {
+				return errors.New("unknown namespace for the cache")
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			w.writes.Add(1)
 			return c.Patch(ctx, obj, patch, opts...)

@@ -303,18 +303,36 @@ func (c *childOf) mayWrite(current client.Object) error {
 	if ours {
 		return nil
 	}
-	by := "has no controller"
+	by, remedy := "has no controller", "delete it if it is not needed, or have the "+c.kind()+" use another name"+c.giving(current)
 	if controller != nil {
 		by = "is controlled by " + controller.Kind + " " + controller.Name
+		remedy = "delete it if it is not needed, or have the " + c.kind() + " use another name"
 	}
 	marks := []failure.Option{
 		failure.WithClass(failure.ClassTerminal), failure.WithSeverity(condition.SeverityError), failure.WithReason(ReasonOwnedByAnother),
-		failure.WithRemedy("delete it if it is not needed, or have the " + c.kind() + " use another name"),
+		failure.WithRemedy(remedy),
 	}
 	if c.unseen {
 		marks = append(marks, failure.WithRetryAfter(unseenRetry))
 	}
 	return failure.Mark(fmt.Errorf("%s exists, %s and is not ours", c.name, by), marks...)
+}
+
+// giving returns the command that makes the owner the controller of an object that has none.
+func (c *childOf) giving(current client.Object) string {
+	gvk, err := c.client.GroupVersionKindFor(c.owner)
+	if err != nil || c.owner.GetUID() == "" {
+		return ""
+	}
+	kind, _, _ := strings.Cut(c.name, " ")
+	namespace := ""
+	if c.key.Namespace != "" {
+		namespace = " -n " + c.key.Namespace
+	}
+	owners := append(slices.Clone(current.GetOwnerReferences()), *metav1.NewControllerRef(c.owner, gvk))
+	patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": owners}}) //nolint:errcheck // owner references have JSON
+	return fmt.Sprintf(", or give it to the %s, which changes it, and with which it is deleted: kubectl%s patch %s %s --type merge -p '%s'",
+		gvk.Kind, namespace, strings.ToLower(kind), c.key.Name, patch)
 }
 
 // isPredecessor reports whether a controller is an object of the name of ours that was there

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -180,6 +181,27 @@ func TestEnsureChildOfOthers(t *testing.T) {
 			}
 			same(t, "without an event that reports the end, retried by time", tt.stale, classified.RetryAfter > 0)
 		})
+	}
+}
+
+// The remedy for an object without a controller, followed literally, makes it ours. It leaves the other
+// owners, and what is in it beside ours.
+func TestEnsureChildIsGiven(t *testing.T) {
+	other := metav1.OwnerReference{APIVersion: "test.example.com/v1", Kind: "Other", Name: "other", UID: "another"}
+	req, _ := kitRequest(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "child", OwnerReferences: []metav1.OwnerReference{other}}, Data: map[string]string{"a": "theirs", "b": "theirs"}})
+	child := configMap("child", map[string]string{"a": "ours"})
+	remedy := failure.Classify(step.EnsureChild(t.Context(), req, child)).Remedy
+	_, command, _ := strings.Cut(remedy, "give it to the Thing, which changes it, and with which it is deleted: ")
+	patch, ok := strings.CutPrefix(command, "kubectl -n default patch configmap child --type merge -p '")
+	if !ok {
+		t.Fatalf("the remedy is %s", remedy)
+	}
+	there := readMap(t, req)
+	must(t, req.Client.Patch(t.Context(), there, client.RawPatch(types.MergePatchType, []byte(strings.TrimSuffix(patch, "'")))))
+	must(t, step.EnsureChild(t.Context(), req, child))
+	there = readMap(t, req)
+	if !metav1.IsControlledBy(there, req.Object) || len(there.OwnerReferences) != 2 || there.Data["a"] != "ours" || there.Data["b"] != "theirs" {
+		t.Errorf("it has %v, owned by %v", there.Data, there.OwnerReferences)
 	}
 }
 
