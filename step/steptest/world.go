@@ -127,6 +127,12 @@ func (w *world) create(obj client.Object) {
 	if err := w.direct.Create(w.t.Context(), obj); err != nil {
 		w.t.Fatalf("steptest: creating %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
 	}
+	if managed := status.GetManagedFields(); len(managed) > 0 { // a creation makes its client the manager of all fields
+		obj.SetManagedFields(managed)
+		if err := w.direct.Update(w.t.Context(), obj); err != nil {
+			w.t.Fatalf("steptest: writing the managed fields of %T %s: %v", obj, client.ObjectKeyFromObject(obj), err)
+		}
+	}
 	if content(w.t, status)["status"] == nil {
 		return
 	}
