@@ -23,7 +23,7 @@ import (
 const ReasonOtherShard = "OtherShard"
 
 // leaveToShard leaves an object to the shard that has it, and hands over one that is to be moved: no
-// reconcile of it runs, as this is the only one.
+// reconcile of it runs but this one, or none at all (see [drain]).
 func leaveToShard[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
 	e := r.engine
 	verdict, err := e.options.Shard.Check(ctx, client.WithFieldOwner(e.options.Client, e.options.Name), e.resource.kind, r.read)

@@ -29,6 +29,7 @@ import (
 	cronjobv1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 	simplev1 "github.com/ctrlkit/ctrlkit/examples/02_simple/api/v1"
 	rwexternalv1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
+	userv1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
 )
 
 const (
@@ -42,13 +43,19 @@ type example struct {
 	account   string // its ServiceAccount is account-operator in the namespace account-system
 	parts     controlplane.Parts
 	scheduled bool // it works at times, and not because of edits
-	subject   func(client.WithWatch, *options) subject
+	subject   func(*soaking) subject
+	// startSystem starts what the operator manages outside of the cluster, if there is something.
+	startSystem func() (*system, error)
 }
 
 var examples = []example{
-	{name: "01_cronjob", account: "cronjob", parts: controlplane.AllParts, scheduled: true, subject: newSchedule},
-	{name: "02_simple", account: "simple", subject: newSimples},
-	{name: "03_rwexternal", account: "rwexternal", subject: newRWExternals},
+	{name: "01_cronjob", account: "cronjob", parts: controlplane.AllParts, scheduled: true, subject: func(s *soaking) subject { return newSchedule(s.user, s.options) }},
+	{name: "02_simple", account: "simple", subject: func(s *soaking) subject { return newSimples(s.user, s.options) }},
+	{name: "03_rwexternal", account: "rwexternal", subject: func(s *soaking) subject { return newRWExternals(s.user, s.options) }},
+	{
+		name: "05_user", account: "mysql", parts: controlplane.PartControllerManager, startSystem: startMySQL,
+		subject: func(s *soaking) subject { return newUsers(s.user, s.options, s.system) },
+	},
 }
 
 // A subject holds the objects of an operator, and the model of how they should be.
@@ -72,7 +79,7 @@ type subject interface {
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, cronjobv1.AddToScheme, simplev1.AddToScheme, rwexternalv1.AddToScheme,
+		clientgoscheme.AddToScheme, cronjobv1.AddToScheme, simplev1.AddToScheme, rwexternalv1.AddToScheme, userv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering types: %w", err)
