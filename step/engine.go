@@ -301,7 +301,7 @@ func (e *Engine[T]) Complete(b *builder.Builder) error {
 	e.sees = !filtered[T](b)
 	if e.options.Shard != nil {
 		e.drain = &drain{handOver: e.handOverIdle, taken: map[types.NamespacedName]bool{}}
-		//b.WatchesRawSource(e.drain)
+		b.WatchesRawSource(e.drain)
 	}
 	return b.Named(e.options.Name).WithOptions(options).WithEventFilter(e.EventFilter()).Complete(e)
 }

@@ -82,7 +82,7 @@ func parseOptions(args []string, out io.Writer) (*options, error) {
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // mistakes are printed once, by the caller
 	names := flags.String("example", "all", "the `names` of examples, with commas between them, or all")
-	flags.IntVar(&o.objects, "objects", 50, "the `number` of CronJobs, Simples or RWExternals")
+	flags.IntVar(&o.objects, "objects", 50, "the `number` of CronJobs, Simples, RWExternals, Users or Streams")
 	flags.DurationVar(&o.chaos, "chaos", 10*time.Minute, "the `duration` of kills and edits")
 	flags.DurationVar(&o.quiet, "quiet", 10*time.Minute, "the `duration` without kills and edits afterwards")
 	flags.DurationVar(&o.every, "every", 20*time.Second, "the `interval` of the CronJobs' schedules, whole seconds")

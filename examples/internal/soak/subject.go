@@ -30,6 +30,7 @@ import (
 	simplev1 "github.com/ctrlkit/ctrlkit/examples/02_simple/api/v1"
 	rwexternalv1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
 	userv1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
+	streamv1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
 )
 
 const (
@@ -56,6 +57,10 @@ var examples = []example{
 		name: "05_user", account: "mysql", parts: controlplane.PartControllerManager, startSystem: startMySQL,
 		subject: func(s *soaking) subject { return newUsers(s.user, s.options, s.system) },
 	},
+	{
+		name: "06_stream", account: "stream", parts: controlplane.PartControllerManager, startSystem: startNATS,
+		subject: func(s *soaking) subject { return newStreams(s.user, s.options, s.system) },
+	},
 }
 
 // A subject holds the objects of an operator, and the model of how they should be.
@@ -79,7 +84,8 @@ type subject interface {
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, cronjobv1.AddToScheme, simplev1.AddToScheme, rwexternalv1.AddToScheme, userv1.AddToScheme,
+		clientgoscheme.AddToScheme, cronjobv1.AddToScheme, simplev1.AddToScheme, rwexternalv1.AddToScheme,
+		userv1.AddToScheme, streamv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering types: %w", err)

@@ -9,10 +9,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/examples/05_user/mysqlserver"
+	"github.com/ctrlkit/ctrlkit/examples/06_stream/natsserver"
 )
 
 // A system is what an operator manages outside of the cluster. It outlives the operator.
@@ -37,6 +40,32 @@ func startMySQL() (*system, error) {
 	return &system{
 		direct: server.Address, front: f, args: []string{"--embedded-mysql="},
 		close: func() error { return errors.Join(f.close(), server.Close()) },
+	}, nil
+}
+
+// startNATS starts a NATS server.
+func startNATS() (*system, error) {
+	dir, err := os.MkdirTemp("", "ctrlkit-soak-nats-")
+	if err != nil {
+		return nil, err
+	}
+	server, stop, err := natsserver.Start(dir)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	end := func() error {
+		stop()
+		return os.RemoveAll(dir)
+	}
+	direct := strings.TrimPrefix(server.ClientURL(), "nats://")
+	// All calls are messages. What keeps a connection alive is none.
+	f, err := newFront(direct, func(sent []byte) bool { return bytes.Contains(sent, []byte("PUB ")) })
+	if err != nil {
+		return nil, errors.Join(err, end())
+	}
+	return &system{
+		direct: direct, front: f, args: []string{"--nats-address=nats://" + f.address()},
+		close: func() error { return errors.Join(f.close(), end()) },
 	}, nil
 }
 
