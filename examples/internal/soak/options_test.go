@@ -15,7 +15,7 @@ import (
 func TestWrongUsage(t *testing.T) {
 	tests := []struct{ args, want string }{
 		{"-objects 0", "-objects 0: want 1 to 1000"},
-		{"-example 09_none", "want all, or some of 01_cronjob,02_simple,03_rwexternal,05_user,06_stream"},
+		{"-example 09_none", "want all, or some of 01_cronjob,02_simple,03_rwexternal,04_website,05_user,06_stream"},
 		{"-replicas 3", "want 1 or 2"},
 		{"-times 0", "want at least 1"},
 		{"-replicas 2 -actions pause=1", "unknown action"},

@@ -29,6 +29,7 @@ import (
 	cronjobv1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 	simplev1 "github.com/ctrlkit/ctrlkit/examples/02_simple/api/v1"
 	rwexternalv1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
+	websitev1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
 	userv1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
 	streamv1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
 )
@@ -53,6 +54,7 @@ var examples = []example{
 	{name: "01_cronjob", account: "cronjob", parts: controlplane.AllParts, scheduled: true, subject: func(s *soaking) subject { return newSchedule(s.user, s.options) }},
 	{name: "02_simple", account: "simple", subject: func(s *soaking) subject { return newSimples(s.user, s.options) }},
 	{name: "03_rwexternal", account: "rwexternal", subject: func(s *soaking) subject { return newRWExternals(s.user, s.options) }},
+	{name: "04_website", account: "website", parts: controlplane.AllParts, subject: func(s *soaking) subject { return newWebsites(s.user, s.options) }},
 	{
 		name: "05_user", account: "mysql", parts: controlplane.PartControllerManager, startSystem: startMySQL,
 		subject: func(s *soaking) subject { return newUsers(s.user, s.options, s.system) },
@@ -85,7 +87,7 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, cronjobv1.AddToScheme, simplev1.AddToScheme, rwexternalv1.AddToScheme,
-		userv1.AddToScheme, streamv1.AddToScheme,
+		websitev1.AddToScheme, userv1.AddToScheme, streamv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering types: %w", err)
