@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -128,33 +127,4 @@ func (d *drain) next(ctx context.Context, queue workqueue.TypedRateLimitingInter
 		queue.AddRateLimited(key)
 	}
 	return true
-}
-
-// drains reports whether the sharder asks for an object of this shard.
-func (e *Engine[T]) drains(obj client.Object) bool {
-	shard, labels := e.options.Shard, obj.GetLabels()
-	if shard == nil || labels[shard.Label()] != shard.Name() {
-		return false
-	}
-	_, drains := labels[shard.DrainLabel()]
-	return drains
-}
-
-// handOverIdle hands over an object of which no reconcile runs, as the gate of a reconcile would. One
-// with a pending cleanup is left to the reconcile, which comes to that first.
-func (e *Engine[T]) handOverIdle(ctx context.Context, key types.NamespacedName) error {
-	ctx, cancel, err := tenure.Begin(ctx)
-	defer cancel()
-	if err != nil {
-		return err
-	}
-	obj, err := e.resource.cached(ctx, key)
-	if err != nil || !e.drains(obj) || e.memories.of(key).protection.hasOrphans() {
-		return client.IgnoreNotFound(err)
-	}
-	ctx, r := e.begin(ctx, reconcile.Request{NamespacedName: key})
-	r.read = obj
-	r.memory.startFor(obj)
-	_, _, err = leaveToShard(ctx, r)
-	return err
 }

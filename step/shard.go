@@ -77,3 +77,32 @@ func (e *Engine[T]) forgetMoved(key types.NamespacedName) {
 		e.memories.drop(key)
 	}
 }
+
+// drains reports whether the sharder asks for an object of this shard.
+func (e *Engine[T]) drains(obj client.Object) bool {
+	shard, labels := e.options.Shard, obj.GetLabels()
+	if shard == nil || labels[shard.Label()] != shard.Name() {
+		return false
+	}
+	_, drains := labels[shard.DrainLabel()]
+	return drains
+}
+
+// handOverIdle hands over an object of which no reconcile runs, as the gate of a reconcile would. One
+// with a pending cleanup is left to the reconcile, which comes to that first.
+func (e *Engine[T]) handOverIdle(ctx context.Context, key types.NamespacedName) error {
+	ctx, cancel, err := tenure.Begin(ctx)
+	defer cancel()
+	if err != nil {
+		return err
+	}
+	obj, err := e.resource.cached(ctx, key)
+	if err != nil || !e.drains(obj) || e.memories.of(key).protection.hasOrphans() {
+		return client.IgnoreNotFound(err)
+	}
+	ctx, r := e.begin(ctx, reconcile.Request{NamespacedName: key})
+	r.read = obj
+	r.memory.startFor(obj)
+	_, _, err = leaveToShard(ctx, r)
+	return err
+}

@@ -5,6 +5,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -16,6 +18,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // A plan has each action as often as is asked for, and follows from the seed.
@@ -135,5 +142,42 @@ func TestAllowedEnd(t *testing.T) {
 	}
 	if o.processName() != "replica-x-2" {
 		t.Errorf("the process has the name %s", o.processName())
+	}
+}
+
+// A leader is stopped until another replica has its Lease, and resumed. It may end then because it has
+// lost the Lease.
+func TestStop(t *testing.T) {
+	rings.Test(t, "takes seconds")
+	if !seesProcesses {
+		return
+	}
+	leader, stop := startNamed(t, "replica-a", "sh", "-c", "sleep 3; echo error: "+lostLease+" >&2; exit 1")
+	defer stop()
+	must(t, leader.awaitAnother(t.Context(), "replica-a-0"))
+	successor := &operator{name: "replica-b", starts: 1, pid: 1}
+	state := func() string { // T is that of a stopped process
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", leader.process()))
+		return string(line)
+	}
+	user := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			by := "replica-a-1"
+			if strings.Contains(state(), " T ") {
+				by = "replica-b-1"
+			}
+			lease := coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: new("x")}}
+			lease.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: by, Time: &metav1.Time{Time: time.Now()}}}
+			list.(*coordinationv1.LeaseList).Items = []coordinationv1.Lease{lease}
+			return nil
+		},
+	})
+	r := &replicas{soaking: &soaking{user: user, operators: []*operator{leader, successor}}, random: newRandom(1, "test")}
+	must(t, r.stop(t.Context()))
+	if len(r.stopped) != 1 || r.stopped[0].process != "replica-a-1" || !r.stopped[0].resume.After(r.stopped[0].at) || len(leader.ends()) > 0 {
+		t.Errorf("stopped %+v, ends %v", r.stopped, leader.ends())
+	}
+	if leader.processName() == "replica-a-1" {
+		t.Error("the former leader was not started again")
 	}
 }

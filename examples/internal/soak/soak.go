@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -254,41 +253,6 @@ func (s *soaking) run(ctx context.Context, binary string, log io.Writer) error {
 	return nil
 }
 
-// replicaPrefix begins the names of the processes of replicas.
-const replicaPrefix = "replica-"
-
-// newOperators returns the replicas. They are not started.
-func (s *soaking) newOperators(binary string, log io.Writer) (all []*operator) {
-	for i := range s.replicas {
-		o := newOperator(binary, []string{"KUBECONFIG=" + s.kubeconfig()}, newLogScan(log))
-		if s.system != nil {
-			o.always = s.system.args
-		}
-		if s.replicas > 1 {
-			o.name = replicaPrefix + string(rune('a'+i))
-			o.always = append(slices.Clone(o.always), "--leader-elect", "--leader-election-namespace="+s.home())
-		}
-		all = append(all, o)
-	}
-	return all
-}
-
-// killed returns how often replicas were killed.
-func (s *soaking) killed() (n int) {
-	for _, o := range s.operators {
-		n += o.killed()
-	}
-	return n
-}
-
-// residentMemory returns that of the largest replica.
-func (s *soaking) residentMemory() (most int64) {
-	for _, o := range s.operators {
-		most = max(most, o.memory())
-	}
-	return most
-}
-
 // enter begins a phase that lasts for about d.
 func (s *soaking) enter(phase string, d time.Duration) {
 	s.mu.Lock()
@@ -441,21 +405,6 @@ func (s *soaking) quietPhase(ctx context.Context) error {
 	return err
 }
 
-// killAll kills all replicas, and returns where the next ones serve their metrics.
-func (s *soaking) killAll(ctx context.Context) (metrics []string, err error) {
-	for _, o := range s.operators {
-		address, err := freeAddress()
-		if err != nil {
-			return nil, err
-		}
-		if err := o.kill(ctx, 0, "--metrics-bind-address", address); err != nil {
-			return nil, err
-		}
-		metrics = append(metrics, address)
-	}
-	return metrics, nil
-}
-
 // end deletes all objects and waits until none remains.
 func (s *soaking) end(ctx context.Context) error {
 	s.enter("deletion", settleLimit)
@@ -483,13 +432,6 @@ func (s *soaking) end(ctx context.Context) error {
 		s.enter("done", 0)
 		return nil
 	}
-}
-
-func (s *soaking) ends() (all []violation) {
-	for _, o := range s.operators {
-		all = append(all, o.ends()...)
-	}
-	return all
 }
 
 // memoryCheck compares the memory at the end of the quiet phase with that at its beginning.
