@@ -149,6 +149,8 @@ func (o *options) validate() error {
 		return fmt.Errorf("-replicas %d: want 1 or 2", o.replicas)
 	case o.replicas > 1 && !seesProcesses:
 		return errors.New("-replicas 2: it needs Linux, whose /proc shows which process calls a system")
+	case o.replicas > 1 && slices.ContainsFunc(o.examples, func(e example) bool { return e.scheduled }):
+		return fmt.Errorf("-replicas 2: a run of a schedule may start %s late, and a Lease lasts as long: select other examples than 01_cronjob with -example", runGrace)
 	case o.times < 1:
 		return fmt.Errorf("-times %d: want at least 1", o.times)
 	case o.chaos < 0 || o.quiet < 0:

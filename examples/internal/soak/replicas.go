@@ -118,16 +118,15 @@ func (r *replicas) chaos(ctx context.Context, plan []action, start time.Time) er
 // leader waits until a replica has the Lease that is not the given process, and returns it.
 func (r *replicas) leader(ctx context.Context, not string) (*operator, error) {
 	for {
-		var leases coordinationv1.LeaseList
-		if err := r.user.List(ctx, &leases, client.InNamespace(r.home())); err != nil {
+		var lease coordinationv1.Lease
+		err := r.user.Get(ctx, client.ObjectKey{Namespace: r.home(), Name: r.lease}, &lease)
+		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("looking for the leader: %w", err)
 		}
-		for i := range leases.Items {
-			by := writerOf(&leases.Items[i])
-			for _, o := range r.operators {
-				if by != not && by == o.processName() {
-					return o, nil
-				}
+		by := writerOf(&lease)
+		for _, o := range r.operators {
+			if by != not && by == o.processName() {
+				return o, nil
 			}
 		}
 		if err := sleepUntil(ctx, time.Now().Add(100*time.Millisecond)); err != nil {

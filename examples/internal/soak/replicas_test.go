@@ -161,14 +161,13 @@ func TestStop(t *testing.T) {
 		return string(line)
 	}
 	user := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
-		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 			by := "replica-a-1"
 			if strings.Contains(state(), " T ") {
 				by = "replica-b-1"
 			}
-			lease := coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: new("x")}}
-			lease.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: by, Time: &metav1.Time{Time: time.Now()}}}
-			list.(*coordinationv1.LeaseList).Items = []coordinationv1.Lease{lease}
+			obj.(*coordinationv1.Lease).Spec.HolderIdentity = new("x")
+			obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: by, Time: &metav1.Time{Time: time.Now()}}})
 			return nil
 		},
 	})

@@ -43,6 +43,7 @@ const (
 type example struct {
 	name      string // of its directory, and so of its package
 	account   string // its ServiceAccount is account-operator in the namespace account-system
+	lease     string // of its leader
 	parts     controlplane.Parts
 	scheduled bool // it works at times, and not because of edits
 	subject   func(*soaking) subject
@@ -51,16 +52,16 @@ type example struct {
 }
 
 var examples = []example{
-	{name: "01_cronjob", account: "cronjob", parts: controlplane.AllParts, scheduled: true, subject: func(s *soaking) subject { return newSchedule(s.user, s.options) }},
-	{name: "02_simple", account: "simple", subject: func(s *soaking) subject { return newSimples(s.user, s.options) }},
-	{name: "03_rwexternal", account: "rwexternal", subject: func(s *soaking) subject { return newRWExternals(s.user, s.options) }},
-	{name: "04_website", account: "website", parts: controlplane.AllParts, subject: func(s *soaking) subject { return newWebsites(s.user, s.options) }},
+	{name: "01_cronjob", account: "cronjob", lease: "cronjob.batch.ctrlkit.dev", parts: controlplane.AllParts, scheduled: true, subject: func(s *soaking) subject { return newSchedule(s.user, s.options) }},
+	{name: "02_simple", account: "simple", lease: "simple.demo.ctrlkit.dev", subject: func(s *soaking) subject { return newSimples(s.user, s.options) }},
+	{name: "03_rwexternal", account: "rwexternal", lease: "rwexternal.demo.ctrlkit.dev", subject: func(s *soaking) subject { return newRWExternals(s.user, s.options) }},
+	{name: "04_website", account: "website", lease: "website.web.ctrlkit.dev", parts: controlplane.AllParts, subject: func(s *soaking) subject { return newWebsites(s.user, s.options) }},
 	{
-		name: "05_user", account: "mysql", parts: controlplane.PartControllerManager, startSystem: startMySQL,
+		name: "05_user", account: "mysql", lease: "mysql.ctrlkit.dev", parts: controlplane.PartControllerManager, startSystem: startMySQL,
 		subject: func(s *soaking) subject { return newUsers(s.user, s.options, s.system) },
 	},
 	{
-		name: "06_stream", account: "stream", parts: controlplane.PartControllerManager, startSystem: startNATS,
+		name: "06_stream", account: "stream", lease: "stream.nats.ctrlkit.dev", parts: controlplane.PartControllerManager, startSystem: startNATS,
 		subject: func(s *soaking) subject { return newStreams(s.user, s.options, s.system) },
 	},
 }
