@@ -95,8 +95,12 @@ func (slow) Name() string { return "Slow" }
 
 func (s slow) Do(ctx context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
 	defer book.begin(s.shard, req.Snapshot())()
+	takes := s.for_
+	if strings.HasPrefix(req.Object.Name, "hung") {
+		takes = 3 * time.Minute
+	}
 	select {
-	case <-time.After(s.for_):
+	case <-time.After(takes):
 		return ctrlkit.NoRequeue()
 	case <-ctx.Done():
 		return ctrl.Result{}, ctx.Err()
@@ -364,6 +368,71 @@ func TestShardsWithoutSharder(t *testing.T) {
 	rings.Test(t, "simulates")
 	w := workload(replica{name: "a"}, replica{name: "e", stalls: [2]time.Duration{70 * time.Second, 190 * time.Second}}, replica{name: "s", begins: 50 * time.Second})
 	w.Players = player.None().With(sharder(45*time.Second, 170*time.Second))
+	sim.Run(t, w, append(common, sim.WithSample(1))...)
+}
+
+// hung is an object whose step takes three minutes.
+func hung(i int) *corev1.ConfigMap {
+	cm := thing(i)
+	cm.Name = fmt.Sprintf("hung-%d", i)
+	return cm
+}
+
+// hang has all workers of a shard hang, before another shard begins.
+func hang(w *sim.World) {
+	for i := range things {
+		w.Create(thing(i))
+	}
+	w.Sleep(25 * time.Second)
+	for i := range 3 {
+		w.Create(hung(i))
+	}
+	w.Sleep(75 * time.Second)
+	moved := 0
+	for i := range things {
+		cm, _ := sim.Get(w, thing(i))
+		if _, waits := cm.Labels[drainLabel]; waits {
+			panic(cm.Name + " waits for workers that hang with others")
+		}
+		if cm.Labels[shardLabel] == "e" {
+			moved++
+		}
+	}
+	waiting := 0
+	for i := range 3 {
+		cm, _ := sim.Get(w, hung(i))
+		if choose([]string{"a", "e"}, cm.Name) != "e" {
+			continue
+		}
+		waiting++
+		if cm.Labels[shardLabel] != "a" {
+			panic(cm.Name + " was handed over while its step runs")
+		}
+	}
+	if moved == 0 || waiting == 0 {
+		panic(fmt.Sprintf("%d were handed over, and %d wait for their steps", moved, waiting))
+	}
+	w.Settle()
+	for i := range things {
+		w.Delete(thing(i))
+	}
+	for i := range 3 {
+		w.Delete(hung(i))
+	}
+	w.Settle()
+	book.mu.Lock()
+	defer book.mu.Unlock()
+	if len(book.wrong) > 0 {
+		panic(strings.Join(book.wrong, "; "))
+	}
+}
+
+// While all workers of a shard are busy with steps that hang, objects that no worker has are handed
+// over. Those whose steps run are, when these have ended.
+func TestHandOverAroundHungSteps(t *testing.T) {
+	rings.Test(t, "simulates")
+	w := workload(replica{name: "a"}, replica{name: "e", begins: 50 * time.Second})
+	w.Script = hang
 	sim.Run(t, w, append(common, sim.WithSample(1))...)
 }
 

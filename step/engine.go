@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -143,7 +144,8 @@ type Options[T client.Object] struct {
 	// one, as without a ring, every object is the engine's own.
 	//
 	//   - An object that the sharder moves is handed over between two reconciles, after a pending
-	//     cleanup of an earlier object of its name. No step runs for it, and nothing is kept of it.
+	//     cleanup of an earlier object of its name, also while all workers are busy with others. No step
+	//     runs for it, and nothing is kept of it.
 	//   - An object that has left the cache is not taken for a deleted one before the API server was
 	//     asked. That needs APIReader.
 	//   - An engine that [Engine.Complete] does not connect needs [sharding.Shard.Claim].
@@ -176,6 +178,7 @@ type Engine[T client.Object] struct {
 	claim      *claim // to the computed conditions, once the controller is made
 	unwatched  unwatched
 	readers    map[schema.GroupKind]*references.Readers // of the kinds with Watch.Read, once the controller is made
+	drain      *drain                                   // nil without a shard, and if the engine has no controller
 }
 
 var _ reconcile.Reconciler = (*Engine[client.Object])(nil)
@@ -296,6 +299,10 @@ func (e *Engine[T]) Complete(b *builder.Builder) error {
 		e.unwatched.watch(e.resource.kind, append(kinds, later...), owned)
 	}
 	e.sees = !filtered[T](b)
+	if e.options.Shard != nil {
+		e.drain = &drain{handOver: e.handOverIdle, taken: map[types.NamespacedName]bool{}}
+		b.WatchesRawSource(e.drain)
+	}
 	return b.Named(e.options.Name).WithOptions(options).WithEventFilter(e.EventFilter()).Complete(e)
 }
 

@@ -25,6 +25,10 @@ func (e *Engine[T]) Reconcile(ctx context.Context, request reconcile.Request) (r
 	if errors.Is(err, tenure.ErrExpired) {
 		return reconcile.Result{RequeueAfter: tenure.RequeueAfter}, nil
 	}
+	if !e.drain.take(request.NamespacedName) { // it is being handed over
+		return reconcile.Result{RequeueAfter: requeueStale}, nil
+	}
+	defer e.drain.release(request.NamespacedName)
 	ctx, r := e.begin(ctx, request)
 	for i := range e.gates {
 		if result, ends, err := e.gates[i].check(ctx, r); ends || err != nil {

@@ -23,7 +23,7 @@ import (
 const ReasonOtherShard = "OtherShard"
 
 // leaveToShard leaves an object to the shard that has it, and hands over one that is to be moved: no
-// reconcile of it runs, as this is the only one.
+// reconcile of it runs but this one, or none at all (see [drain]).
 func leaveToShard[T client.Object](ctx context.Context, r *run[T]) (reconcile.Result, bool, error) {
 	e := r.engine
 	verdict, err := e.options.Shard.Check(ctx, client.WithFieldOwner(e.options.Client, e.options.Name), e.resource.kind, r.read)
@@ -76,4 +76,33 @@ func (e *Engine[T]) forgetMoved(key types.NamespacedName) {
 	if e.options.Shard.Moves(e.resource.kind, key) {
 		e.memories.drop(key)
 	}
+}
+
+// drains reports whether the sharder asks for an object of this shard.
+func (e *Engine[T]) drains(obj client.Object) bool {
+	shard, labels := e.options.Shard, obj.GetLabels()
+	if shard == nil || labels[shard.Label()] != shard.Name() {
+		return false
+	}
+	_, drains := labels[shard.DrainLabel()]
+	return drains
+}
+
+// handOverIdle hands over an object of which no reconcile runs, as the gate of a reconcile would. One
+// with a pending cleanup is left to the reconcile, which comes to that first.
+func (e *Engine[T]) handOverIdle(ctx context.Context, key types.NamespacedName) error {
+	ctx, cancel, err := tenure.Begin(ctx)
+	defer cancel()
+	if err != nil {
+		return err
+	}
+	obj, err := e.resource.cached(ctx, key)
+	if err != nil || !e.drains(obj) || e.memories.of(key).protection.hasOrphans() {
+		return client.IgnoreNotFound(err)
+	}
+	ctx, r := e.begin(ctx, reconcile.Request{NamespacedName: key})
+	r.read = obj
+	r.memory.startFor(obj)
+	_, _, err = leaveToShard(ctx, r)
+	return err
 }

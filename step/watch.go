@@ -113,6 +113,9 @@ func (f eventFilter[T]) record(obj client.Object, kind journal.CauseKind, verb s
 	}
 	if _, own := f.engine.resource.is(obj); own {
 		f.engine.forgetMoved(client.ObjectKeyFromObject(obj))
+		if f.engine.drain != nil && f.engine.drains(obj) {
+			f.engine.drain.request(client.ObjectKeyFromObject(obj))
+		}
 		f.engine.causes.Own(obj, kind, verb)
 		return
 	}

@@ -23,9 +23,10 @@ import (
 
 const usage = `Run replicas that share objects, on a real control plane, with the sharder of
 github.com/timebertt/kubernetes-controller-sharding, of which a checkout is
-needed. A replica joins, some are killed, every object changes meanwhile; the
-audit log of the API server says whether any object had two owners. It prints a
-table as Markdown. Run it in the directory bench. Exit code 1: it had.
+needed. A replica joins, some are killed; every object changes meanwhile, and
+others are deleted. The audit log of the API server says whether any object had
+two owners. It prints a table as Markdown. Run it in the directory bench. Exit
+code 1: it had.
 
 Example:
   git clone https://github.com/timebertt/kubernetes-controller-sharding /tmp/sharder

@@ -45,6 +45,7 @@ type trial struct {
 	user    client.Client
 	shards  map[string]*process.Process
 	started int // how many replicas
+	rounds  int // how often objects were created to be deleted
 	rows    []string
 }
 
@@ -157,12 +158,23 @@ func (t *trial) row(format string, args ...any) {
 	fmt.Fprintln(t.progress, t.rows[len(t.rows)-1])
 }
 
-// each calls do for each object, ten at a time.
+// The names of objects that stay, and of those that are deleted while the ring changes, begin with
+// these.
+const (
+	staying = "w0"
+	leaving = "leaving-"
+)
+
+// each calls do for each object that stays, ten at a time.
 func (t *trial) each(ctx context.Context, do func(ctx context.Context, in metav1.ObjectMeta) error) error {
+	return tenAtOnce(ctx, t.objects, staying+"%06d", do)
+}
+
+func tenAtOnce(ctx context.Context, n int, format string, do func(ctx context.Context, in metav1.ObjectMeta) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(10)
-	for i := range t.objects {
-		group.Go(func() error { return do(ctx, metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("w%07d", i)}) })
+	for i := range n {
+		group.Go(func() error { return do(ctx, metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf(format, i)}) })
 	}
 	return group.Wait()
 }
@@ -217,6 +229,9 @@ func (t *trial) assignments(ctx context.Context) (map[string]string, error) {
 	}
 	all := map[string]string{}
 	for _, w := range list.Items {
+		if !strings.HasPrefix(w.Name, staying) {
+			continue
+		}
 		all[w.Name] = w.Labels[shardLabel+ring]
 		if _, drained := w.Labels[drainLabel+ring]; drained {
 			all[w.Name] = ""
@@ -244,7 +259,7 @@ func (t *trial) converge(ctx context.Context, first string) error {
 		}
 		done := 0
 		for _, c := range children.Items {
-			if strings.HasPrefix(c.Name, "w0") && slices.Contains(slices.Collect(maps.Values(c.Data)), first) {
+			if strings.HasPrefix(c.Name, staying) && slices.Contains(slices.Collect(maps.Values(c.Data)), first) {
 				done++
 			}
 		}
@@ -263,9 +278,62 @@ func (t *trial) change(ctx context.Context, to string) error {
 	})
 }
 
-// during changes all objects while the ring changes, and says how many objects moved, and how long
+// leavers is how many objects are deleted while the ring changes: a tenth of those that stay.
+func (t *trial) leavers() int { return t.objects/10 + 1 }
+
+func (t *trial) leavingNames() string { return fmt.Sprintf("%s%d-%%06d", leaving, t.rounds) }
+
+// createLeaving creates the objects that will be deleted, and waits until each is one that a shard
+// protects.
+func (t *trial) createLeaving(ctx context.Context) error {
+	t.rounds++ // other names, as nothing here collects the children of those before
+	err := tenAtOnce(ctx, t.leavers(), t.leavingNames(), func(ctx context.Context, in metav1.ObjectMeta) error {
+		return t.user.Create(ctx, &widget.Widget{ObjectMeta: in, Spec: widget.Spec{First: "one", Second: "two", Third: "three"}})
+	})
+	if err != nil {
+		return err
+	}
+	return t.awaitLeaving(ctx, "protected", t.leavers(), func(w *widget.Widget) bool { return len(w.Finalizers) > 0 })
+}
+
+// deleteLeaving deletes them, and waits until the shards have let all of them go.
+func (t *trial) deleteLeaving(ctx context.Context) error {
+	err := tenAtOnce(ctx, t.leavers(), t.leavingNames(), func(ctx context.Context, in metav1.ObjectMeta) error {
+		return t.user.Delete(ctx, &widget.Widget{ObjectMeta: in})
+	})
+	if err != nil {
+		return err
+	}
+	return t.awaitLeaving(ctx, "gone", 0, func(*widget.Widget) bool { return true })
+}
+
+// awaitLeaving waits until so many of them are as is wanted.
+func (t *trial) awaitLeaving(ctx context.Context, what string, want int, is func(*widget.Widget) bool) error {
+	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
+		var list widget.List
+		if err := t.user.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+			return false, err
+		}
+		n := 0
+		for i := range list.Items {
+			if strings.HasPrefix(list.Items[i].Name, leaving) && is(&list.Items[i]) {
+				n++
+			}
+		}
+		return n == want, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until the objects that are deleted are %s: %w", what, err)
+	}
+	return nil
+}
+
+// during changes all objects, and deletes others, while the ring changes, and says how many objects moved, and how long
 // it took until all belonged to living shards.
 func (t *trial) during(ctx context.Context, what string, do func() error) error {
+	if err := t.createLeaving(ctx); err != nil {
+		return err
+	}
 	before, err := t.assignments(ctx)
 	if err != nil {
 		return err
@@ -273,6 +341,7 @@ func (t *trial) during(ctx context.Context, what string, do func() error) error 
 	to := fmt.Sprintf("during %s", what)
 	group, in := errgroup.WithContext(ctx)
 	group.Go(func() error { return t.change(in, to) })
+	group.Go(func() error { return t.deleteLeaving(in) })
 	begin := time.Now()
 	if err := do(); err != nil {
 		return errors.Join(err, group.Wait())
@@ -294,7 +363,7 @@ func (t *trial) during(ctx context.Context, what string, do func() error) error 
 			moved++
 		}
 	}
-	t.row("| %s: objects moved, time until all were done | %d, %.1f s |", what, moved, took.Seconds())
+	t.row("| %s: objects moved, deleted, time until all were done | %d, %d, %.1f s |", what, moved, t.leavers(), took.Seconds())
 	return t.distribution(ctx)
 }
 

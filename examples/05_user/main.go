@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/05_user/mysqlserver"
 	"github.com/ctrlkit/ctrlkit/leader"
 	"github.com/ctrlkit/ctrlkit/observe"
 )
@@ -52,12 +53,12 @@ func run(ctx context.Context, options ctrl.Options, embedded string) (err error)
 	}
 	d := dependencies{connect: connectMySQL, newPassword: newPassword}
 	if embedded != "" {
-		server, err := startEmbedded(embedded, embeddedAdmin)
+		server, err := mysqlserver.Start(embedded)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, server.Close()) }()
-		d.embedded = server.address
+		d.embedded = server.Address
 	}
 	mgr, err := newManager(config, options, d)
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/05_user/mysqlserver"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/policy"
 )
@@ -35,16 +36,16 @@ func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 // of its role and no others.
 func TestOperator(t *testing.T) {
 	c := exampletest.NewCluster(t, &shared, simScheme(t), "config/admission/policy.yaml")
-	server, err := startEmbedded("127.0.0.1:0", embeddedAdmin)
+	server, err := mysqlserver.Start("127.0.0.1:0")
 	exampletest.Must(t, err)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	admin, err := connectMySQL(t.Context(), Login{Address: server.address, Username: embeddedAdmin.Username, Password: embeddedAdmin.Password}, nil)
+	admin, err := connectMySQL(t.Context(), Login{Address: server.Address, Username: mysqlserver.Username, Password: mysqlserver.Password}, nil)
 	exampletest.Must(t, err)
-	log := start(t, c, server.address)
+	log := start(t, c, server.Address)
 	o := &operatorTest{T: t, Cluster: c, admin: admin, secrets: map[string]bool{}}
 
 	c.Apply(t, "config/samples/user.yaml")

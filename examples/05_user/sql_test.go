@@ -14,6 +14,7 @@ import (
 	logrustest "github.com/sirupsen/logrus/hooks/test"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/05_user/mysqlserver"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
@@ -22,12 +23,12 @@ const canary = `ca"n'ary\-PW1`
 // The tests of the client run against the embedded server, over the wire, and against mariadbd if
 // it is installed.
 func TestEmbedded(t *testing.T) {
-	server, err := startEmbedded("127.0.0.1:0", embeddedAdmin)
+	server, err := mysqlserver.Start("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	logged := logrustest.NewGlobal()
-	testAccounts(t, Login{Address: server.address, Username: embeddedAdmin.Username, Password: embeddedAdmin.Password})
+	testAccounts(t, Login{Address: server.Address, Username: mysqlserver.Username, Password: mysqlserver.Password})
 	if entries := logged.AllEntries(); len(entries) > 0 { // statements have passwords
 		t.Errorf("the server logs %d lines, the first is %q", len(entries), entries[0].Message)
 	}

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/06_stream/natsserver"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -143,7 +144,7 @@ func TestImports(t *testing.T) {
 // clients without credentials, and returns its address and a way to make streams.
 func newAccounts(t *testing.T, open bool) (address string, create func(user, stream, owner string)) {
 	shop, blog, others := server.NewAccount("SHOP"), server.NewAccount("BLOG"), server.NewAccount("OTHERS")
-	s, stop, err := startServer(t.TempDir(), func(o *server.Options) {
+	s, stop, err := natsserver.Start(t.TempDir(), func(o *server.Options) {
 		o.Accounts = []*server.Account{shop, blog, others}
 		for user, account := range map[string]*server.Account{"shop": shop, "shop2": shop, "blog": blog, "others": others} {
 			o.Users = append(o.Users, &server.User{Username: user, Password: "right", Account: account})

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/06_stream/natsserver"
 	"github.com/ctrlkit/ctrlkit/leader"
 	"github.com/ctrlkit/ctrlkit/observe"
 )
@@ -58,7 +59,7 @@ func run(ctx context.Context, options ctrl.Options, s settings) error {
 			return fmt.Errorf("creating a directory for the NATS server: %w", err)
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // the system removes it later
-		server, stop, err := startServer(dir)
+		server, stop, err := natsserver.Start(dir)
 		if err != nil {
 			return err
 		}

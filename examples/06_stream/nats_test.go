@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
+	"github.com/ctrlkit/ctrlkit/examples/06_stream/natsserver"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/failure"
@@ -26,7 +27,7 @@ import (
 // newServer starts a NATS server for a test.
 func newServer(t *testing.T, change ...func(*server.Options)) (address string) {
 	t.Helper()
-	s, stop, err := startServer(t.TempDir(), change...)
+	s, stop, err := natsserver.Start(t.TempDir(), change...)
 	exampletest.Must(t, err)
 	t.Cleanup(stop)
 	return s.ClientURL()

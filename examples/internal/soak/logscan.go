@@ -76,11 +76,11 @@ func (l *logScan) add(line string) {
 	}
 }
 
-// cut ends the line at which a process was killed.
+// cut ends the log of a process, and the line at which it was killed.
 func (l *logScan) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unfinished = nil
+	l.unfinished, l.lines = nil, nil
 }
 
 // found returns how many errors there were, and one of each kind.

@@ -47,29 +47,39 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	ctrl.SetLogger(logr.Discard())
 	code := exitKept
 	var reports []*report
-	for _, example := range options.examples {
-		fmt.Fprintf(out, "%s: %s\n", example.name, options.describe(example))
-		r, err := soak(ctx, options, example, newProgress(errOut, example.name))
-		if err != nil {
-			fmt.Fprintf(errOut, "soak: %s: %v\n", example.name, err)
-			code = exitViolated
-			if ctx.Err() != nil {
-				break
+	for range options.times {
+		for _, example := range options.examples {
+			r := soakOne(ctx, options, example, out, errOut)
+			if r == nil || r.violations() > 0 {
+				code = exitViolated
 			}
-			continue
+			if r != nil {
+				reports = append(reports, r)
+			}
+			if ctx.Err() != nil {
+				return exitViolated
+			}
 		}
-		reports = append(reports, r)
-		if r.violations() > 0 {
-			code = exitViolated
-		}
-		r.print(out)
-		if r.violations() > 0 {
-			fmt.Fprintf(out, "run it again: %s\n", options.command(example))
-		}
-		fmt.Fprintln(out)
+		options.seed++
 	}
 	if len(reports) > 1 {
 		printSummary(out, reports)
 	}
 	return code
+}
+
+// soakOne soaks an example, and prints what was found. It returns nil if the soak could not be done.
+func soakOne(ctx context.Context, o *options, e example, out, errOut io.Writer) *report {
+	fmt.Fprintf(out, "%s: %s\n", e.name, o.describe(e))
+	r, err := soak(ctx, o, e, newProgress(errOut, e.name))
+	if err != nil {
+		fmt.Fprintf(errOut, "soak: %s: %v\n", e.name, err)
+		return nil
+	}
+	r.print(out)
+	if r.violations() > 0 {
+		fmt.Fprintf(out, "run it again: %s\n", o.command(e))
+	}
+	fmt.Fprintln(out)
+	return r
 }

@@ -58,8 +58,13 @@ func TestOperatorEndsBeforeItIsKilled(t *testing.T) {
 // startTested runs a program as an operator, until stop is called.
 func startTested(t *testing.T, binary string, args ...string) (o *operator, stop func()) {
 	t.Helper()
+	return startNamed(t, "", binary, args...)
+}
+
+func startNamed(t *testing.T, name, binary string, args ...string) (o *operator, stop func()) {
+	t.Helper()
 	o = newOperator(binary, nil, newLogScan(io.Discard))
-	o.args = args
+	o.name, o.args = name, args
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

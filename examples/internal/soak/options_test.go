@@ -15,7 +15,11 @@ import (
 func TestWrongUsage(t *testing.T) {
 	tests := []struct{ args, want string }{
 		{"-objects 0", "-objects 0: want 1 to 1000"},
-		{"-example 04_none", "want all, or some of 01_cronjob,02_simple,03_rwexternal"},
+		{"-example 09_none", "want all, or some of 01_cronjob,02_simple,03_rwexternal,04_website,05_user,06_stream"},
+		{"-replicas 3", "want 1 or 2"},
+		{"-replicas 2", "other examples than 01_cronjob"},
+		{"-times 0", "want at least 1"},
+		{"-example 05_user -replicas 2 -actions pause=1", "unknown action"},
 		{"-kill-every 8s", "want two durations"},
 		{"-kill-every 8s,5s", "the shorter duration first"},
 		{"-every 1500ms", "whole seconds"},

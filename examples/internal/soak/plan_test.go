@@ -22,7 +22,7 @@ func TestPlansFollowFromTheSeed(t *testing.T) {
 		for _, k := range planKills(newRandom(seed, e.name), o.chaos, o.kills) {
 			lines = append(lines, fmt.Sprintf("%s kill, down for %s", k.at, k.down))
 		}
-		for _, ed := range e.subject(nil, o).edits() {
+		for _, ed := range e.subject(&soaking{options: o, system: &system{front: &front{}}}).edits() {
 			lines = append(lines, fmt.Sprintf("%s object %d %s", ed.at, ed.lane, ed.what))
 		}
 		return lines

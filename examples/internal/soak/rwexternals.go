@@ -40,13 +40,13 @@ type rwExternal struct {
 
 // rwExternals are the RWExternals of examples/03_rwexternal.
 type rwExternals struct {
-	*divisions
+	*population
 	model []rwExternal
 }
 
 func newRWExternals(user client.WithWatch, o *options) subject {
-	r := &rwExternals{divisions: newDivisions(user, o, "RWExternal", &v1.RWExternalList{})}
-	r.divider = r
+	r := &rwExternals{population: newPopulation(user, o, "RWExternal", &v1.RWExternalList{})}
+	r.details = r
 	for i := range o.objects {
 		r.model = append(r.model, rwExternal{reads: i, own: r.input()})
 	}
@@ -196,7 +196,7 @@ func (r *rwExternals) problem(_ int, obj client.Object) string {
 }
 
 // check compares all Secrets with the model. What the model does not have is an orphan.
-func (r *rwExternals) check(ctx context.Context, d *divisions, found *checks) error {
+func (r *rwExternals) check(ctx context.Context, d *population, found *checks) error {
 	secrets := make(map[client.ObjectKey]*corev1.Secret)
 	for _, ns := range []string{namespace, outputsNamespace} {
 		var list corev1.SecretList

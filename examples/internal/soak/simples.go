@@ -17,13 +17,13 @@ import (
 
 // simples are the Simples of examples/02_simple.
 type simples struct {
-	*divisions
+	*population
 	specs []v1.SimpleSpec
 }
 
 func newSimples(user client.WithWatch, o *options) subject {
-	s := &simples{divisions: newDivisions(user, o, "Simple", &v1.SimpleList{}), specs: make([]v1.SimpleSpec, o.objects)}
-	s.divider = s
+	s := &simples{population: newPopulation(user, o, "Simple", &v1.SimpleList{}), specs: make([]v1.SimpleSpec, o.objects)}
+	s.details = s
 	for i := range s.specs {
 		s.renew(i)
 	}
@@ -99,4 +99,4 @@ func text(n *int64) string {
 	return fmt.Sprint(*n)
 }
 
-func (*simples) check(context.Context, *divisions, *checks) error { return nil }
+func (*simples) check(context.Context, *population, *checks) error { return nil }

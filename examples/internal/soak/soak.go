@@ -50,12 +50,12 @@ type soaking struct {
 	temp     string
 	progress *progress
 
-	plane    *controlplane.ControlPlane
-	user     client.WithWatch
-	operator *operator
-	log      *logScan
-	subject  subject
-	editor   *editor
+	plane     *controlplane.ControlPlane
+	user      client.WithWatch
+	system    *system // nil if there is nothing outside of the cluster
+	operators []*operator
+	subject   subject
+	editor    *editor
 
 	checks []check
 	memory struct{ start, chaos, quiet, end int64 } // in bytes; 0 is not known
@@ -82,7 +82,12 @@ func soak(ctx context.Context, o *options, e example, p *progress) (_ *report, e
 		return nil, err
 	}
 	defer logFile.Close() //nolint:errcheck // a log that is cut short is no reason to fail
-	s.log = newLogScan(logFile)
+	if s.startSystem != nil {
+		if s.system, err = s.startSystem(); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, s.system.close()) }()
+	}
 	if err := s.startPlane(ctx); err != nil {
 		return nil, err
 	}
@@ -96,15 +101,20 @@ func soak(ctx context.Context, o *options, e example, p *progress) (_ *report, e
 		case <-ctx.Done():
 		}
 	}()
-	if err := s.run(ctx, binary); err != nil {
+	if err := s.run(ctx, binary, logFile); err != nil {
 		if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
 			return nil, fmt.Errorf("not finished: %w", cause)
 		}
 		return nil, err
 	}
-	errorCount, samples := s.log.found()
-	s.checks = append(s.checks, figure("errors in the log", "%d", errorCount))
-	return &report{example: e.name, checks: s.checks, errors: samples, edits: s.editor.last}, nil
+	r := &report{example: e.name, edits: s.editor.last}
+	errorCount := 0
+	for _, o := range s.operators {
+		n, samples := o.log.found()
+		errorCount, r.errors = errorCount+n, append(r.errors, samples...)
+	}
+	r.checks = append(s.checks, figure("errors in the log", "%d", errorCount))
+	return r, nil
 }
 
 // build builds the program of the example and finds its directory.
@@ -146,6 +156,13 @@ func (s *soaking) startPlane(ctx context.Context) error {
 	if s.logs != "" {
 		options.LogDir = filepath.Join(s.logs, s.name)
 	}
+	if s.replicas > 1 {
+		file := filepath.Join(s.temp, "audit.yaml")
+		if err := os.WriteFile(file, []byte(auditPolicy), 0o600); err != nil {
+			return err
+		}
+		options.Flags = map[string][]string{"kube-apiserver": {"--audit-policy-file=" + file, "--audit-log-path=" + s.auditLog(), "--audit-log-maxsize=20000"}}
+	}
 	plane, err := controlplane.Start(ctx, options)
 	if err != nil {
 		return err
@@ -177,13 +194,17 @@ func (s *soaking) install(ctx context.Context) error {
 	return s.writeKubeconfig()
 }
 
+func (s *soaking) auditLog() string { return filepath.Join(s.temp, "audit.log") }
+
+// home returns the namespace of the operator.
+func (s *soaking) home() string { return s.account + "-system" }
+
 func (s *soaking) kubeconfig() string { return filepath.Join(s.temp, "kubeconfig") }
 
 // writeKubeconfig writes the file with which the operator reaches the API server, as the
 // ServiceAccount that the role is bound to.
 func (s *soaking) writeKubeconfig() error {
-	system := s.account + "-system"
-	config, err := s.plane.AddUser("system:serviceaccount:"+system+":"+s.account+"-operator", "system:serviceaccounts", "system:serviceaccounts:"+system)
+	config, err := s.plane.AddUser("system:serviceaccount:"+s.home()+":"+s.account+"-operator", "system:serviceaccounts", "system:serviceaccounts:"+s.home())
 	if err != nil {
 		return err
 	}
@@ -204,22 +225,24 @@ func kubeconfigFor(config *rest.Config) clientcmdapi.Config {
 }
 
 // run does the soak, in a running control plane.
-func (s *soaking) run(ctx context.Context, binary string) error {
-	s.subject = s.example.subject(s.user, s.options)
+func (s *soaking) run(ctx context.Context, binary string, log io.Writer) error {
+	s.subject = s.example.subject(s)
 	s.editor = &editor{user: s.user}
+	s.operators = s.newOperators(binary, log)
+	if s.system != nil {
+		s.system.front.expect(s.operators)
+	}
 	if err := s.subject.create(ctx); err != nil {
 		return err
 	}
-	s.operator = newOperator(binary, []string{"KUBECONFIG=" + s.kubeconfig()}, s.log)
-	operatorContext, stopOperator := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		s.operator.run(operatorContext)
-	}()
+	operatorContext, stopOperators := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	for _, o := range s.operators {
+		running.Go(func() { o.run(operatorContext) })
+	}
 	defer func() {
-		stopOperator()
-		<-ended
+		stopOperators()
+		running.Wait()
 	}()
 	defer s.progress.show(s.status)()
 	for _, phase := range []func(context.Context) error{s.begin, s.chaosPhase, s.quietPhase, s.end} {
@@ -246,7 +269,7 @@ func (s *soaking) status() string {
 	}
 	s.mu.Unlock()
 	return fmt.Sprintf("%s: %s, %d kills, %d edits, %s of memory",
-		phase, s.subject.progress(), s.operator.killed(), s.editor.count(), megabytes(s.operator.memory()))
+		phase, s.subject.progress(), s.killed(), s.editor.count(), megabytes(s.residentMemory()))
 }
 
 // megabytes formats a number of bytes.
@@ -268,7 +291,7 @@ func (s *soaking) begin(ctx context.Context) error {
 		violations[i].lane = noLane // no edit has been made yet
 	}
 	s.checks = append(s.checks, check{name: "desired state after the start", seen: "after " + took, violations: violations})
-	s.memory.start = s.operator.memory()
+	s.memory.start = s.residentMemory()
 	return nil
 }
 
@@ -297,40 +320,48 @@ func (s *soaking) settle(ctx context.Context) (took string, last []violation, er
 
 // chaosPhase kills the operator and edits its objects.
 func (s *soaking) chaosPhase(ctx context.Context) error {
-	kills := planKills(newRandom(s.seed, "kills of "+s.name), s.chaos, s.kills)
 	edits := s.subject.edits()
 	s.enter("chaos", s.chaos)
 	start := time.Now()
 	var group sync.WaitGroup
 	group.Go(func() { s.editor.run(ctx, edits, start) })
-	last := len(kills) - 1
-	var err error
-	for _, k := range kills[:last] {
-		if err = sleepUntil(ctx, start.Add(k.at)); err != nil {
-			break
-		}
-		if err = s.operator.kill(ctx, k.down); err != nil {
-			break
-		}
-	}
-	if err == nil {
-		err = sleepUntil(ctx, start.Add(kills[last].at))
-	}
+	err := s.disturb(ctx, start)
 	group.Wait() // with the operator still running: an object is created again only when its finalizer is removed
-	s.memory.chaos = s.operator.memory()
+	s.memory.chaos = s.residentMemory()
 	s.checks = append(s.checks,
 		check{name: "edits", seen: fmt.Sprintf("%d of %d made", s.editor.count()-len(s.editor.failures), len(edits)), violations: s.editor.failures})
 	return errors.Join(err, ctx.Err())
 }
 
-// quietPhase runs the operator without kills and edits.
-func (s *soaking) quietPhase(ctx context.Context) error {
-	metrics, err := freeAddress()
-	if err != nil {
+// disturb kills the operator at random times, or does the actions of replicas.
+func (s *soaking) disturb(ctx context.Context, start time.Time) error {
+	random := newRandom(s.seed, "kills of "+s.name)
+	if s.replicas > 1 {
+		r := &replicas{soaking: s, random: random}
+		if err := r.chaos(ctx, s.actions.plan(random), start); err != nil {
+			return err
+		}
+		found, err := r.checks()
+		s.checks = append(s.checks, found...)
 		return err
 	}
+	kills := planKills(random, s.chaos, s.kills)
+	for _, k := range kills[:len(kills)-1] {
+		if err := sleepUntil(ctx, start.Add(k.at)); err != nil {
+			return err
+		}
+		if err := s.operators[0].kill(ctx, k.down); err != nil {
+			return err
+		}
+	}
+	return sleepUntil(ctx, start.Add(s.chaos)) // the quiet begins with the last kill
+}
+
+// quietPhase runs the operator without kills and edits.
+func (s *soaking) quietPhase(ctx context.Context) error {
 	s.enter("quiet", s.quiet)
-	if err := s.operator.kill(ctx, 0, "--metrics-bind-address", metrics); err != nil {
+	metrics, err := s.killAll(ctx)
+	if err != nil {
 		return err
 	}
 	start := time.Now()
@@ -354,12 +385,12 @@ func (s *soaking) quietPhase(ctx context.Context) error {
 		if err := sleepUntil(ctx, start.Add(memoryAfter)); err != nil {
 			return err
 		}
-		s.memory.quiet = s.operator.memory()
+		s.memory.quiet = s.residentMemory()
 	}
 	if err := sleepUntil(ctx, end); err != nil {
 		return err
 	}
-	s.memory.end = s.operator.memory()
+	s.memory.end = s.residentMemory()
 	var steadySince time.Time
 	if steady {
 		steadySince = start.Add(steadyAfter)
@@ -396,8 +427,8 @@ func (s *soaking) end(ctx context.Context) error {
 		}
 		s.checks = append(s.checks,
 			check{name: "remains after the deletion", seen: fmt.Sprintf("%d, after %s", len(remaining), waited.Round(100*time.Millisecond)), violations: remaining},
-			figure("kills", "%d", s.operator.killed()),
-			check{name: "ends of the operator by itself", violations: s.operator.ends()})
+			figure("kills", "%d", s.killed()),
+			check{name: "ends of the operator by itself", violations: s.ends()})
 		s.enter("done", 0)
 		return nil
 	}

@@ -1,7 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package natsserver is a NATS server with JetStream in this process, for demonstrations and tests.
+package natsserver
 
 import (
 	"errors"
@@ -11,10 +12,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// startServer starts a NATS server with JetStream in this process, for demonstrations and tests. It
-// listens on a free port of the local host, and keeps its messages in a directory. Options may be
-// changed before it starts.
-func startServer(dir string, change ...func(*server.Options)) (s *server.Server, stop func(), err error) {
+// Start starts a server that listens on a free port of the local host, and keeps its messages in a
+// directory. Options may be changed before it starts.
+func Start(dir string, change ...func(*server.Options)) (s *server.Server, stop func(), err error) {
 	options := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true}
 	for _, f := range change {
 		f(options)

@@ -24,16 +24,16 @@ import (
 // coWriter is a label that another controller keeps on the objects.
 const coWriter = "example.com/co-writer"
 
-// The checks of divisions.
+// The checks of a population.
 const (
 	checkExistence = "missing or superfluous objects"
 	checkReady     = "Ready"
 	checkLabels    = "labels of a co-writer"
 )
 
-// A divider is the model of what differs between the examples that divide. An object is known by
-// its number.
-type divider interface {
+// Details are the model of what differs between the kinds of objects. An object is known by its
+// number.
+type details interface {
 	// object returns an object as a user creates it now.
 	object(i int) client.Object
 	// renew changes what the next object of a number will be.
@@ -47,7 +47,7 @@ type divider interface {
 	want(i int) readiness
 	problem(i int, obj client.Object) string
 	// check checks what is around the objects.
-	check(ctx context.Context, d *divisions, found *checks) error
+	check(ctx context.Context, d *population, found *checks) error
 	// checks returns the names of the checks: that of problem, and those of check.
 	checks() []string
 }
@@ -58,9 +58,9 @@ type lane struct {
 	label  string
 }
 
-// divisions is the soak of an example that divides.
-type divisions struct {
-	divider
+// A population is the soak of an example whose objects users create, edit and delete.
+type population struct {
+	details
 	kind    string
 	list    client.ObjectList
 	user    client.Client
@@ -69,8 +69,8 @@ type divisions struct {
 	lanes   []lane // what the cluster should be
 }
 
-func newDivisions(user client.Client, o *options, kind string, list client.ObjectList) *divisions {
-	return &divisions{
+func newPopulation(user client.Client, o *options, kind string, list client.ObjectList) *population {
+	return &population{
 		kind: kind, list: list, user: user, options: o, random: newRandom(o.seed, "edits of "+kind),
 		lanes: slices.Repeat([]lane{{exists: true}}, o.objects),
 	}
@@ -80,7 +80,7 @@ func name(prefix string, i int) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s-%02d", prefix, i)}
 }
 
-func (d *divisions) create(ctx context.Context) error {
+func (d *population) create(ctx context.Context) error {
 	for i := range d.lanes {
 		if err := d.prepare(ctx, i); err != nil {
 			return err
@@ -92,13 +92,13 @@ func (d *divisions) create(ctx context.Context) error {
 	return nil
 }
 
-func (d *divisions) progress() string { return fmt.Sprintf("%d %ss", len(d.lanes), d.kind) }
+func (d *population) progress() string { return fmt.Sprintf("%d %ss", len(d.lanes), d.kind) }
 
-func (d *divisions) edits() []edit {
+func (d *population) edits() []edit {
 	return planEdits(d.random, len(d.lanes), d.options.chaos, d.options.edits, d.next)
 }
 
-func (d *divisions) next(i int) edit {
+func (d *population) next(i int) edit {
 	l, k := &d.lanes[i], d.random.IntN(100)
 	if e, ok := d.edit(i, l.exists, k); ok {
 		return e
@@ -128,7 +128,7 @@ func deleting(obj client.Object) func(context.Context, client.Client) error {
 	return func(ctx context.Context, c client.Client) error { return c.Delete(ctx, obj) }
 }
 
-func (d *divisions) compare(ctx context.Context, steadySince time.Time) ([]check, error) {
+func (d *population) compare(ctx context.Context, steadySince time.Time) ([]check, error) {
 	if err := d.user.List(ctx, d.list, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("listing the %ss: %w", d.kind, err)
 	}
@@ -166,12 +166,12 @@ func (d *divisions) compare(ctx context.Context, steadySince time.Time) ([]check
 	return found.all, nil
 }
 
-func (d *divisions) found(to *checks, name string, i int, format string, args ...any) {
+func (d *population) found(to *checks, name string, i int, format string, args ...any) {
 	to.add(name, violation{object: d.kind + " " + d.object(i).GetName(), lane: i, evidence: fmt.Sprintf(format, args...)})
 }
 
 // compareObject compares one object with the model; obj is nil if there is none.
-func (d *divisions) compareObject(to *checks, i int, obj client.Object, steadySince time.Time) {
+func (d *population) compareObject(to *checks, i int, obj client.Object, steadySince time.Time) {
 	l := d.lanes[i]
 	switch {
 	case obj == nil && l.exists:
@@ -196,7 +196,7 @@ func (d *divisions) compareObject(to *checks, i int, obj client.Object, steadySi
 }
 
 // deleteAll deletes the objects. What is around them stays.
-func (d *divisions) deleteAll(ctx context.Context) error {
+func (d *population) deleteAll(ctx context.Context) error {
 	clear(d.lanes)
 	if err := d.user.DeleteAllOf(ctx, d.object(0), client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("deleting the %ss: %w", d.kind, err)
@@ -205,7 +205,7 @@ func (d *divisions) deleteAll(ctx context.Context) error {
 }
 
 // remaining returns what differs from a cluster without the objects.
-func (d *divisions) remaining(ctx context.Context) ([]violation, error) {
+func (d *population) remaining(ctx context.Context) ([]violation, error) {
 	all, err := d.compare(ctx, time.Time{})
 	var found []violation
 	for _, c := range all {
