@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -91,7 +92,7 @@ func (a *attack) restart(account string) {
 func (a *attack) intact(when string) {
 	a.Helper()
 	if after := a.row(a.id); after != a.before {
-		a.Errorf("%s, the row\n%s\nis\n%s", when, a.before, after)
+		a.Errorf("%s, the row\n%s\nis\n%s:\n%s", when, a.before, after, a.visits.writesOf(a.id))
 	}
 	secrets := &corev1.SecretList{}
 	exampletest.Must(a, a.List(a.Context(), secrets, client.InNamespace(a.tenant)))
@@ -244,6 +245,7 @@ func takesBack(a *attack) {
 	third := a.add(a.tenant, "third", "given", external.IDAnnotation, "given")
 	for _, to := range []string{"-", string(third.GetUID()), "-"} {
 		a.annotate(giver, external.GiveToAnnotation, to)
+		a.Logf("DBG %s row %s", time.Now().Format("05.000"), a.row("given"))
 		a.refused(third)
 		a.restart("everywhere")
 		a.refused(third)
@@ -252,7 +254,7 @@ func takesBack(a *attack) {
 	a.deletes(giver)
 	a.deletes(third)
 	if now := a.row("given"); now != given {
-		a.Errorf("what was given and taken, %s, is %s", given, now)
+		a.Errorf("what was given and taken, %s, is %s:\n%s", given, now, a.visits.writesOf("given"))
 	}
 	a.awaitReady(taker)
 	a.deletes(taker)

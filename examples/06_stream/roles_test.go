@@ -113,6 +113,7 @@ func (n namer[T]) Create(ctx context.Context, obj T, as external.Creation) (stri
 }
 
 func (n namer[T]) Update(ctx context.Context, obj T, id string) error {
+	n.visits.write("update of " + id + " by " + client.ObjectKeyFromObject(obj).String())
 	_, err := n.db.ExecContext(ctx, fmt.Sprintf("ALTER %s %s CONNECTION LIMIT %d", n.kind, quoted(id), specOf(obj).Connections))
 	if err == nil && n.stores {
 		_, err = n.db.ExecContext(ctx, fmt.Sprintf("COMMENT ON %s %s IS '%s'", n.kind, quoted(id), external.OwnerOf(obj)))
@@ -120,17 +121,32 @@ func (n namer[T]) Update(ctx context.Context, obj T, id string) error {
 	return err
 }
 
-func (n namer[T]) Delete(ctx context.Context, _ T, id string) error {
+func (n namer[T]) Delete(ctx context.Context, obj T, id string) error {
+	n.visits.write("deletion of " + id + " by " + client.ObjectKeyFromObject(obj).String())
 	_, err := n.db.ExecContext(ctx, fmt.Sprintf("DROP %s IF EXISTS %s", n.kind, quoted(id)))
 	return err
 }
 
 func quoted(id string) string { return `"` + strings.ReplaceAll(id, `"`, `""`) + `"` }
 
-// visits counts for how many reconciles of each object PostgreSQL was asked.
+// visits counts for how many reconciles of each object PostgreSQL was asked, and what was written.
 type visits struct {
-	mu  sync.Mutex // for all
-	all map[string]int
+	mu     sync.Mutex // for all below
+	all    map[string]int
+	writes []string
+}
+
+func (v *visits) write(what string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.writes = append(v.writes, time.Now().Format("05.000 ")+what)
+}
+
+// writesOf returns the writes of a name.
+func (v *visits) writesOf(id string) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return strings.Join(slices.DeleteFunc(slices.Clone(v.writes), func(w string) bool { return !strings.Contains(w, " of "+id+" ") }), "\n")
 }
 
 func (v *visits) add(key string) {
