@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -245,7 +244,6 @@ func takesBack(a *attack) {
 	third := a.add(a.tenant, "third", "given", external.IDAnnotation, "given")
 	for _, to := range []string{"-", string(third.GetUID()), "-"} {
 		a.annotate(giver, external.GiveToAnnotation, to)
-		a.Logf("DBG %s row %s", time.Now().Format("05.000"), a.row("given"))
 		a.refused(third)
 		a.restart("everywhere")
 		a.refused(third)

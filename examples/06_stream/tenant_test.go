@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/testr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -29,7 +28,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/step"
-	"github.com/ctrlkit/ctrlkit/sim/memory"
 )
 
 // A tenancy is an operator of Roles and Databases, a user with objects in one namespace, and a tenant who
@@ -51,15 +49,8 @@ type tenancy struct {
 func startTenancy(t *testing.T, db *sql.DB, kind string, stores bool) *tenancy {
 	t.Helper()
 	scheme := testkind.Scheme(roleKind, databaseKind)
-	y := &tenancy{T: t, db: db, stores: stores, kind: kind, visits: &visits{all: map[string]int{}}}
-	m, err := memory.Start(memory.Options{})
-	exampletest.Must(t, err)
-	t.Cleanup(func() { m.Stop() })
-	y.config = m.Config()
-	cl, err := client.NewWithWatch(y.config, client.Options{Scheme: scheme})
-	exampletest.Must(t, err)
-	y.Cluster = &exampletest.Cluster{WithWatch: cl, Namespace: "ex"}
-	exampletest.Must(t, y.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ex"}}))
+	y := &tenancy{T: t, db: db, stores: stores, kind: kind, visits: &visits{all: map[string]int{}}, Cluster: exampletest.NewCluster(t, &shared, scheme)}
+	y.config = shared.ForTest(t).Config()
 	y.Apply(t, testkind.Files(t, roleKind, databaseKind)...)
 	y.system, y.tenant = y.Namespace+"-system", y.Namespace+"-tenant"
 	for _, name := range []string{y.system, y.tenant} {
@@ -139,9 +130,7 @@ func (y *tenancy) operate(account string, workers int) (stop func()) {
 	y.Helper()
 	config := rest.CopyConfig(y.config)
 	config.Impersonate.UserName = "system:serviceaccount:" + y.system + ":" + account
-	options := ctrl.Options{Logger: testr.New(y.T)}
-	options.Metrics.BindAddress = "0"
-	options.Controller.SkipNameValidation = new(true)
+	_, options := y.Operator(y.T, "")
 	options.Scheme, options.Cache = y.Scheme(), cache.Options{}
 	if account == "here" {
 		options.Cache.DefaultNamespaces = map[string]cache.Config{y.tenant: {}}
