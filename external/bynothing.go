@@ -25,8 +25,12 @@ func (byNothing[T]) resume(s *session[T]) (again bool, err error) {
 	if s.record.lost() {
 		when = "before " + s.record.at.UTC().Format("2006-01-02 15:04:05 UTC") + ", another client has removed the annotations of the object"
 	}
+	set := "set the annotation " + IDAnnotation + " to its id"
+	if !s.options.StoresOwner { // nothing shows that it was made for the object
+		set += ", which the object needs the right to adopt: have the owner of the Namespace add the id to its annotation " + AdoptAnnotation
+	}
 	err = fmt.Errorf("a resource was being created %s, and nothing shows whether it exists", when)
 	return false, remediable(failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonCreationUnknown)),
-		"look in the external system for a resource that was created for the object. If there is one, set the annotation "+IDAnnotation+
-			" to its id; if there is none, set the annotation "+IntentAnnotation+" to "+nothing)
+		"look in the external system for a resource that was created for the object. If there is one, "+set+
+			"; if there is none, set the annotation "+IntentAnnotation+" to "+nothing)
 }

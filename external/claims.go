@@ -269,10 +269,16 @@ func (r registrar) load(ctx context.Context, of client.Object) error {
 	return nil
 }
 
-// get reads the claim of a resource, nil if there is none.
-func (r registrar) get(ctx context.Context, p resourceKey) (*claim, error) {
+// emptyLease returns a Lease without anything, of a type that each scheme has.
+func emptyLease() *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(leaseKind)
+	return obj
+}
+
+// get reads the claim of a resource, nil if there is none.
+func (r registrar) get(ctx context.Context, p resourceKey) (*claim, error) {
+	obj := emptyLease()
 	err := r.reader.Get(track.WithOwn(ctx), client.ObjectKey{Namespace: r.namespace, Name: p.claimName()}, obj)
 	if apierrors.IsNotFound(err) {
 		return nil, nil

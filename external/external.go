@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -187,7 +186,7 @@ func (e *external[T]) Uses() []permission.Use {
 		all = append(all, r.Uses()...)
 	}
 	if !e.options.StoresOwner {
-		all = append(all, permission.Use{Object: &coordinationv1.Lease{}, Namespace: e.claims.namespace, Verbs: []string{"get", "list", "create", "update", "delete"}, By: "claims its resources"})
+		all = append(all, permission.Use{Object: emptyLease(), Namespace: e.claims.namespace, Verbs: []string{"get", "list", "create", "update", "delete"}, By: "claims its resources"})
 	}
 	if e.options.ConnectionSecret != nil {
 		owner := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) //nolint:errcheck // it is the type

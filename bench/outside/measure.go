@@ -139,8 +139,8 @@ func (m *measurement) operator(config *rest.Config, system *system) (ctrl.Manage
 			Controller: controller.Options{MaxConcurrentReconciles: m.workers},
 		},
 		external.New("Widget", external.Connector[*widget.Widget](system), external.Options[*widget.Widget]{
-			Identity:  external.ByName(func(obj *widget.Widget) (string, error) { return "w-" + string(obj.UID), nil }),
-			Poll:      m.poll,
+			Identity: external.ByName(func(obj *widget.Widget) (string, error) { return "w-" + string(obj.UID), nil }),
+			Poll:     m.poll, StoresOwner: true,
 			Lifecycle: lifecycle.Options{Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored}},
 		}))
 	if err != nil {

@@ -36,6 +36,7 @@ type dependencies struct {
 	connect     Connect
 	embedded    string        // the address of the embedded server; empty if there is none
 	newPassword func() string // returns another one each time
+	claims      string        // the namespace of the claims of databases; empty for that of the operator
 }
 
 // addControllers adds the controllers of Servers and of Users to a manager.
@@ -86,6 +87,9 @@ func addDatabases(mgr ctrl.Manager, d dependencies, serverOf *reference.Referenc
 		Observers: observers, SkipUnchanged: true,
 	}, external.New("Database", databases{d, serverOf}, external.Options[*v1.Database]{
 		Identity: external.ByName(databaseName), Poll: poll, References: []reference.Of[*v1.Database]{serverOf},
+		// MySQL stores no owners: whose a database is, is a claim. Several Servers may have one address.
+		ClaimNamespace: d.claims,
+		Calls:          external.Calls[*v1.Database]{System: func(obj *v1.Database) string { return obj.Status.Address }},
 	}))
 	if err != nil {
 		return err

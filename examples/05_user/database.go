@@ -67,6 +67,7 @@ func (d databases) Connect(ctx context.Context, req *step.Request[*v1.Database])
 	if err != nil {
 		return nil, err
 	}
+	req.Object.Status.Address = d.addressOf(server)
 	accounts, err := d.connectTo(ctx, server, secret, req.Object)
 	if err != nil {
 		return nil, err

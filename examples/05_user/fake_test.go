@@ -85,6 +85,7 @@ func (f *fakeMySQL) Resources() []sim.OwnedResource {
 func (f *fakeMySQL) dependencies(p *sim.Process) dependencies {
 	f.note(func() { f.current = p })
 	return dependencies{
+		claims: "mysql-system",
 		newPassword: func() string {
 			f.mu.Lock()
 			defer f.mu.Unlock()

@@ -21,7 +21,7 @@ func TestClientsKeepTheirContract(t *testing.T) {
 	servers := newServers(address, dialNATS)
 	t.Run("stream", func(t *testing.T) {
 		externaltest.Run(t, externaltest.Config[*v1.Stream]{
-			Identity: external.ByName(streamName),
+			Identity: external.ByName(streamName), StoresOwner: true,
 			Connect: func(ctx context.Context, _ *v1.Stream) (external.Client[*v1.Stream], error) {
 				lease, err := servers.lease(ctx, nil, "", v1.Server{})
 				return &streamClient{lease: lease, address: address}, err
@@ -42,7 +42,7 @@ func TestClientsKeepTheirContract(t *testing.T) {
 			t.Fatal(err)
 		}
 		externaltest.Run(t, externaltest.Config[*v1.Consumer]{
-			Identity: external.ByName(consumerName),
+			Identity: external.ByName(consumerName), StoresOwner: true,
 			Connect: func(ctx context.Context, _ *v1.Consumer) (external.Client[*v1.Consumer], error) {
 				lease, err := servers.lease(ctx, nil, "", v1.Server{})
 				return &consumerClient{lease: lease, address: address, stream: "ORDERS"}, err

@@ -48,6 +48,7 @@ func addControllers(mgr ctrl.Manager, s settings, observers ...journal.Observer)
 	},
 		external.New("Stream", streams{servers}, external.Options[*v1.Stream]{
 			Identity: external.ByName(streamName), Poll: s.poll, References: []reference.Of[*v1.Stream]{credentialsOf},
+			StoresOwner:      true, // in the metadata of the stream
 			ConnectionSecret: func(obj *v1.Stream) string { return obj.Spec.ConnectionSecret },
 			Calls:            calls,
 		}),
@@ -71,6 +72,7 @@ func addControllers(mgr ctrl.Manager, s settings, observers ...journal.Observer)
 	},
 		external.New("Consumer", consumers{servers, streamOf}, external.Options[*v1.Consumer]{
 			Identity: external.ByName(consumerName), Poll: s.poll, References: []reference.Of[*v1.Consumer]{streamOf},
+			StoresOwner:      true,
 			ConnectionSecret: func(obj *v1.Consumer) string { return obj.Spec.ConnectionSecret },
 			Calls: external.Calls[*v1.Consumer]{Deadline: 5 * time.Second, System: func(obj *v1.Consumer) string {
 				if server := obj.Status.Server; server != nil {

@@ -28,6 +28,9 @@ type Config[T client.Object] struct {
 	// its spec are those of an object in a cluster; no client writes it.
 	New func() T
 
+	// StoresOwner is that of [external.Options].
+	StoresOwner bool
+
 	// Drift changes the spec of an object so that its resource differs, in a way that Update can
 	// repair.
 	Drift func(obj T)

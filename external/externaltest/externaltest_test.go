@@ -103,7 +103,12 @@ var wrong = []struct {
 		seen.Message = fmt.Sprintf("request %d", c.n)
 		return seen, err
 	}}, "different observations"},
-	{"update does nothing", externaltest.RuleUpdate, "", mistake{update: func(_ *client, ctx context.Context, _ topic, _ string) error { return ctx.Err() }}, "does not repair"},
+	{"update does nothing", externaltest.RuleUpdate, "", mistake{update: func(c *client, ctx context.Context, obj topic, id string) error {
+		if ctx.Err() == nil {
+			c.all[id].owner = external.OwnerOf(obj)
+		}
+		return ctx.Err()
+	}}, "does not repair"},
 	{"update fails when nothing differs", externaltest.RuleUpdate, "", mistake{update: func(c *client, ctx context.Context, obj topic, id string) error {
 		if ctx.Err() == nil && c.all[id].wanted == obj.Data["size"] {
 			return errors.New("nothing to change")
@@ -152,6 +157,13 @@ var wrong = []struct {
 		}
 	})}, "the state 0"},
 	{"the owner is a constant", externaltest.RuleOwner, "", mistake{observe: after(func(seen *external.Observation) { seen.Owner = "us" })}, "the owner"},
+	{"no owner is reported", externaltest.RuleStoresOwner, "", mistake{observe: after(func(seen *external.Observation) { seen.Owner = "" })}, "after Create"},
+	{"update keeps the first owner", externaltest.RuleStoresOwner, "", mistake{update: func(c *client, ctx context.Context, obj topic, id string) error {
+		first := c.all[id].owner
+		err := c.patch(ctx, obj, id)
+		c.all[id].owner = first
+		return err
+	}}, "leave StoresOwner out"},
 	{"an empty password", externaltest.RuleConnection, "", mistake{observe: after(func(seen *external.Observation) {
 		seen.Connection = map[string][]byte{"password": nil}
 	})}, "without a value"},
@@ -273,7 +285,7 @@ func TestProblemsOfConfig(t *testing.T) {
 func TestExceptedRuleIsSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config, _ := configOf(identities[0], mistake{update: func(*client, context.Context, topic, string) error { return errors.New("immutable") }})
-		config.Interval = time.Second
+		config.Interval, config.StoresOwner = time.Second, false
 		config.Except = map[externaltest.Rule]string{
 			externaltest.RuleUpdate:  "topics are immutable",
 			externaltest.RuleContext: "topics are immutable",

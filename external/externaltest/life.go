@@ -232,6 +232,31 @@ func (k *kit[T]) update() {
 	}
 }
 
+// storesOwner checks RuleStoresOwner.
+func (k *kit[T]) storesOwner() {
+	obj, _, id, ok := k.make()
+	if !ok || !k.reconnect(obj) {
+		return
+	}
+	if seen, err := k.observe(obj, id); err == nil && seen.Owner == "" { // another one is reported by RuleOwner
+		k.report("after Create, Observe reports no owner, and not %q: Create has to store what external.OwnerOf returns, and Observe to report it", external.OwnerOf(obj))
+		return
+	}
+	taker := copyOf(obj)
+	taker.SetUID("externaltest-taker")
+	if err := k.change("Update", k.client.Update, taker, id); err != nil {
+		k.report("Update by another object, which adopts the resource, returns the error: %v", err)
+		return
+	}
+	if !k.reconnect(taker) {
+		return
+	}
+	seen, err := k.await(taker, id, []external.State{external.Drifted, external.Updating}, external.UpToDate)
+	if err == nil && (seen.Owner == "" || seen.Owner == external.OwnerOf(obj)) {
+		k.report("after an Update by another object, Observe reports the owner %q, and not %q: let Update store external.OwnerOf(obj), or, if the system does not change it, leave StoresOwner out", seen.Owner, external.OwnerOf(taker))
+	}
+}
+
 // checkPaths checks what an observation says of drift.
 func checkPaths(seen external.Observation, report func(format string, args ...any)) {
 	if len(seen.Drift) == 0 {

@@ -77,8 +77,11 @@ var right = []struct {
 		}
 		return seen, err
 	}}},
-	{name: "no owner is stored", mistake: mistake{observe: after(func(seen *external.Observation) { seen.Owner = "" })}},
+	{name: "no owner is stored", mistake: mistake{observe: after(func(seen *external.Observation) { seen.Owner = "" })}, change: func(c *externaltest.Config[topic]) {
+		c.StoresOwner = false
+	}},
 	{name: "nothing is configured", change: func(c *externaltest.Config[topic]) {
+		c.StoresOwner = false
 		c.Drift, c.Refuse, c.Snapshot, c.Canary, c.Names = nil, nil, nil, "", external.NameRules{}
 	}},
 	{name: "no optional ability", change: func(c *externaltest.Config[topic]) {

@@ -32,6 +32,9 @@ const (
 	// RuleUpdate: Observe reports a difference from the spec as Drifted, with the paths of the
 	// spec, and after Update as UpToDate. A second Update is no error.
 	RuleUpdate Rule = "update"
+	// RuleStoresOwner: with Config.StoresOwner, Observe reports what [external.OwnerOf] returns for the object
+	// of the last Create or Update: an Update by another object stores that one.
+	RuleStoresOwner Rule = "stores-owner"
 	// RuleDelete: after Delete the resource is Absent, and Deleting until then. A second Delete is
 	// no error.
 	RuleDelete Rule = "delete"
@@ -93,6 +96,7 @@ func checks[T client.Object]() []check[T] {
 		{RuleUnknown, nil, (*kit[T]).unknown},
 		{RuleObserve, nil, (*kit[T]).observing},
 		{RuleUpdate, unless("Config.Drift is not set", func(c *Config[T], _ external.Creation) bool { return c.Drift != nil }), (*kit[T]).update},
+		{RuleStoresOwner, unless("Config.StoresOwner is not set", func(c *Config[T], _ external.Creation) bool { return c.StoresOwner }), (*kit[T]).storesOwner},
 		{RuleDelete, nil, (*kit[T]).deletion},
 		{RuleFind, unless("the identity has no tags", func(_ *Config[T], by external.Creation) bool { return by.Tag != "" }), (*kit[T]).find},
 		{RuleContext, nil, (*kit[T]).context},

@@ -179,7 +179,7 @@ func (c *client) patch(ctx context.Context, obj topic, id string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	c.all[id].wanted, c.all[id].busy = obj.Data["size"], 2
+	c.all[id].wanted, c.all[id].owner, c.all[id].busy = obj.Data["size"], external.OwnerOf(obj), 2
 	return nil
 }
 
@@ -262,11 +262,12 @@ func configOf(i identity, m mistake) (externaltest.Config[topic], *system) {
 				Data:       map[string]string{"size": "small"},
 			}
 		},
-		Drift:    func(obj topic) { obj.Data["size"] = "large" },
-		Refuse:   func(obj topic) { obj.Data["size"] = "invalid" },
-		Names:    rules,
-		Snapshot: s.snapshot,
-		Canary:   canary,
+		StoresOwner: true,
+		Drift:       func(obj topic) { obj.Data["size"] = "large" },
+		Refuse:      func(obj topic) { obj.Data["size"] = "invalid" },
+		Names:       rules,
+		Snapshot:    s.snapshot,
+		Canary:      canary,
 	}
 	return config, s
 }

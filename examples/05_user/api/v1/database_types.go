@@ -57,6 +57,11 @@ type DatabaseStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
+	// Address is the address of the server that has the database.
+	//
+	// +optional
+	Address string `json:"address,omitempty"`
+
 	// Database is the name of the database on the server.
 	//
 	// +optional
