@@ -20,6 +20,7 @@ import (
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -155,17 +156,35 @@ type tablesTest struct {
 func startTables(t *testing.T, p tables) tablesTest {
 	t.Helper()
 	c := exampletest.NewCluster(t, &shared, simScheme(t))
+	if !p.owners {
+		letClaim(t, c)
+	}
 	config, options := c.Operator(t, "stream")
 	options.Scheme = simScheme(t)
 	mgr, err := ctrl.NewManager(config, options)
 	exampletest.Must(t, err)
 	engine, err := step.New(step.Options[*v1.Stream]{
 		Name: "stream", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("stream-operator"),
-	}, external.New("Stream", p, external.Options[*v1.Stream]{Identity: p.identity(), Poll: time.Second, Busy: time.Second}))
+	}, external.New("Stream", p, external.Options[*v1.Stream]{
+		Identity: p.identity(), StoresOwner: p.owners, ClaimNamespace: c.Namespace, Poll: time.Second, Busy: time.Second,
+	}))
 	exampletest.Must(t, err)
 	exampletest.Must(t, engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Stream{})))
 	exampletest.Run(t, mgr)
 	return tablesTest{c, p}
+}
+
+// letClaim lets the operator have its claims in the namespace of the cluster. That of streams in NATS needs
+// none.
+func letClaim(t *testing.T, c *exampletest.Cluster) {
+	t.Helper()
+	exampletest.Must(t, c.Create(t.Context(), &rbacv1.Role{ObjectMeta: c.In("claims"), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "create", "update", "delete"}},
+	}}))
+	exampletest.Must(t, c.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: c.In("claims"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "claims"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "stream-system", Name: "stream-operator"}},
+	}))
 }
 
 // add creates a Stream, which names the resource with an id if there is one.
