@@ -170,17 +170,7 @@ func testCopiedNamespace(t *testing.T, plane *controlplane.ControlPlane, start f
 				shop := from.shop("shop")
 				from.awaitShop(t, shop)
 
-				kinds := "configmaps,secrets,persistentvolumeclaims"
-				if owner {
-					kinds += ",shops"
-				}
-				manifests := kubectl(t, plane, "", "get", kinds, "-n", from.namespace, "-o", "yaml")
-				for _, edit := range [][2]string{ // by sed, because the API server or the garbage collector refuse a copy with them
-					{`(?ms)^ +ownerReferences:.*?^ +uid:.*?$\n`, ""}, {`(?m)^ +(resourceVersion|uid):.*\n`, ""}, {`namespace: ` + from.namespace, `namespace: ` + to.namespace},
-				} {
-					manifests = regexp.MustCompile(edit[0]).ReplaceAllString(manifests, edit[1])
-				}
-				kubectl(t, plane, manifests, "apply", "-f", "-")
+				copyNamespace(t, plane, from.namespace, to.namespace, owner)
 				copies := to.state()
 				if len(copies) != 3 {
 					t.Fatalf("there are the copies %v", copies)
@@ -214,6 +204,22 @@ func testCopiedNamespace(t *testing.T, plane *controlplane.ControlPlane, start f
 			})
 		}
 	}
+}
+
+// copyNamespace does what kubectl get | sed | kubectl apply does, with or without Shops.
+func copyNamespace(t *testing.T, plane *controlplane.ControlPlane, from, to string, owner bool) {
+	t.Helper()
+	kinds := "configmaps,secrets,persistentvolumeclaims"
+	if owner {
+		kinds += ",shops"
+	}
+	manifests := kubectl(t, plane, "", "get", kinds, "-n", from, "-o", "yaml")
+	for _, edit := range [][2]string{ // the API server or the garbage collector refuse a copy with these
+		{`(?ms)^ +ownerReferences:.*?^ +uid:.*?$\n`, ""}, {`(?m)^ +(resourceVersion|uid):.*\n`, ""}, {`namespace: ` + from, `namespace: ` + to},
+	} {
+		manifests = regexp.MustCompile(edit[0]).ReplaceAllString(manifests, edit[1])
+	}
+	kubectl(t, plane, manifests, "apply", "-f", "-")
 }
 
 // awaitShop waits until the children of a Shop are as it wants them.

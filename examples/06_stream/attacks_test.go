@@ -163,9 +163,9 @@ var attacks = []struct {
 		}
 	}},
 	{"an edited id, and deleted", func(a *attack) {
-		a.exec(fmt.Sprintf("CREATE %s of_nobody", a.kind))
-		nobodys := a.row("of_nobody")
-		for i, id := range []string{a.id, "of_nobody"} {
+		a.exec(fmt.Sprintf("CREATE %s of_no_object", a.kind))
+		unowned := a.row("of_no_object")
+		for i, id := range []string{a.id, "of_no_object"} {
 			own := a.add(a.tenant, fmt.Sprint("own-", i), fmt.Sprint("own_", i))
 			a.awaitReady(own)
 			a.annotate(own, external.IDAnnotation, id)
@@ -179,10 +179,10 @@ var attacks = []struct {
 			a.Logf("its own: %q", a.row(fmt.Sprint("own_", i)))
 			a.exec(fmt.Sprintf("DROP %s IF EXISTS own_%d", a.kind, i))
 		}
-		if now := a.row("of_nobody"); now != nobodys {
-			a.Errorf("what is of nobody, %s, is %s", nobodys, now)
+		if now := a.row("of_no_object"); now != unowned {
+			a.Errorf("what is of no object, %s, is %s", unowned, now)
 		}
-		a.exec(fmt.Sprintf("DROP %s of_nobody", a.kind))
+		a.exec(fmt.Sprintf("DROP %s of_no_object", a.kind))
 	}},
 	{"takes back what it gave", takesBack},
 	{"only observes", func(a *attack) {
