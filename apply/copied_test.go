@@ -66,7 +66,7 @@ func copyable() map[string]child {
 	return kinds
 }
 
-// A copy of a child is nobody's: wherever it is, and whatever is done with the owner, it stays. One event
+// A copy of a child has no owner: wherever it is, and whatever is done with the owner, it stays. One event
 // says so.
 func TestCopiesAreLeft(t *testing.T) {
 	kinds := copyable()

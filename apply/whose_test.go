@@ -23,7 +23,7 @@ func TestWhose(t *testing.T) {
 			"what others control or label is refused":   v == verdictRefuse || e.controller != holderOther && e.label != holderOther,
 			"without a word, a label is no proof":       v == verdictRefuse || e.controller == holderUs || e.adopt || e.applied || e.note == notedSame,
 			"what is ours has an owner, or needs none":  v != verdictOurs || e.controller == holderUs || !e.owned,
-			"what is ours at rest has our label":        v != verdictOurs || e.label == holderUs,
+			"what is ours and unchanged has our label":  v != verdictOurs || e.label == holderUs,
 			"a child of its owner is never refused":     e.controller != holderUs || e.label == holderOther || v != verdictRefuse,
 			"a restored child of a wanted name is kept": e.controller != holderNone || e.label != holderUs || !e.applied || v != verdictRefuse,
 			"what is deleted has a proof":               !ok || proved && e.applied && e.label == holderUs && !e.elsewhere,

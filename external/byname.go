@@ -81,4 +81,4 @@ func (byName[T]) resume(*session[T]) (again bool, err error)                  { 
 func (byName[T]) recover(context.Context, *session[T]) (none bool, err error) { return true, nil }
 
 // gone implements class: a creation that did not end with its process may still have an effect.
-func (byName[T]) gone(s *session[T]) (bool, error) { return !s.lagging(), nil }
+func (byName[T]) gone(s *session[T]) (bool, error) { return !lagging(s), nil }

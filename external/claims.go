@@ -76,6 +76,11 @@ func (h holder) String() string {
 	return strings.Join([]string{h.kind.String(), h.namespace, h.name, string(h.uid)}, "/")
 }
 
+// holderFrom returns an object of a kind as a holder.
+func holderFrom(obj client.Object, kind schema.GroupKind) holder {
+	return holder{kind, obj.GetNamespace(), obj.GetName(), obj.GetUID()}
+}
+
 // holderOf parses what String returns.
 func holderOf(text string) (holder, error) {
 	parts := strings.SplitN(text, "/", 4)

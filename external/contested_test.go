@@ -5,6 +5,8 @@ package external_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
@@ -21,16 +24,26 @@ const refused = "the object is refused, which is an error until it names another
 
 const alone = "with its owner the resource is gone, and who has named it makes one of its own"
 
-// Whatever goes wrong: an object that names the resource of another one, with every word that it has,
-// changes nothing of it, and neither does its deletion.
+// Whatever goes wrong: what the owner of another object writes into that one, with every word that it has,
+// changes nothing of the resource, and neither does its deletion. This holds also in a system that stores no
+// owners, and with several workers.
 func TestNothingOfTheLiving(t *testing.T) {
 	rings.Test(t, "simulates")
 	for _, class := range classes() {
 		class.life = contested
 		t.Run(class.name, func(t *testing.T) {
 			class.sampled(t)
-			sim.Run(t, class.workload(class.operator), sim.WithPairs(*pairs), sim.WithSample(3), sim.WithoutOracle(oracle.EndsWell, refused),
-				sim.WithoutFault(fault.Recreate, alone), sim.WithoutFault(fault.DeleteAndCreate, alone))
+			for _, class.ownerless = range []bool{false, true} {
+				for _, class.workers = range []int{1, 10} {
+					t.Run(fmt.Sprintf("ownerless %t, %d workers", class.ownerless, class.workers), func(t *testing.T) {
+						if class.ownerless != (class.workers == 10) {
+							rings.Explore(t, "takes minutes for all of them")
+						}
+						sim.Run(t, class.workload(class.operator), sim.WithPairs(*pairs), sim.WithSample(3), sim.WithoutOracle(oracle.EndsWell, refused),
+							sim.WithoutFault(fault.Recreate, alone), sim.WithoutFault(fault.DeleteAndCreate, alone))
+					})
+				}
+			}
 		})
 	}
 }
@@ -60,20 +73,39 @@ func (c identityClass) sampled(t *testing.T) {
 	}
 }
 
-// contest has a Depot that names the resource of another one.
+// thieves are Depots that are after the resource of another one, by what they are created with.
+func thieves(owner *Depot, id string) map[string]map[string]string {
+	const record = "2026-11-22T10:00:00Z"
+	return map[string]map[string]string{
+		"taker":    {external.IDAnnotation: id, external.AdoptFromAnnotation: string(owner.UID)},
+		"forger":   {external.IDAnnotation: id, external.IntentAnnotation: "created " + record},
+		"adopter":  {external.IDAnnotation: id, external.IntentAnnotation: "created " + record + " from " + string(owner.UID)},
+		"copy":     maps.Clone(owner.Annotations),
+		"observer": {external.IDAnnotation: id, policy.AllowAnnotation: "observe"},
+		"giver":    {external.IDAnnotation: id, external.GiveToAnnotation: "another"},
+	}
+}
+
+// contest has Depots that name the resource of another one.
 func (c identityClass) contest(w *sim.World) {
 	w.Create(depot("a"))
 	c.settle(w)
 	a, _ := sim.Get(w, depot("a"))
-	thief := depot("thief")
-	thief.Spec.Size = 9
-	thief.Annotations = map[string]string{external.IDAnnotation: inventory{w}.of(a.UID), external.AdoptFromAnnotation: string(a.UID)}
-	w.Create(thief)
+	id := inventory{w}.of(a.UID)
+	all := thieves(a, id)
+	names := slices.Sorted(maps.Keys(all))
+	for _, name := range names {
+		thief := depot(name)
+		thief.Spec.Size, thief.Annotations = 9, all[name]
+		w.Create(thief)
+	}
 	c.settle(w)
-	untouched(w, inventory{w}.of(a.UID), a.UID)
-	w.Delete(thief)
+	untouched(w, id, a.UID)
+	for _, name := range names {
+		w.Delete(depot(name))
+	}
 	c.settle(w)
-	untouched(w, inventory{w}.of(a.UID), a.UID)
+	untouched(w, id, a.UID)
 	w.Delete(depot("a"))
 	c.settle(w)
 	audit(w)

@@ -44,7 +44,7 @@ type source int
 const (
 	idUnknown source = iota
 	idNamed          // by the function that names the resources of objects
-	idWished         // by an annotation, which whoever may edit the object has written
+	idWished         // by an annotation, which all who may edit the object can write
 	idProven         // the system has said that it made the resource for this object: by its answer, or a tag
 	sources
 )
@@ -181,7 +181,7 @@ func (k *knowledge) claimed() decision {
 	return decision{nextRefuse, whyGone}
 }
 
-// unclaimed decides about a resource that exists, and that nobody has claimed.
+// unclaimed decides about a resource that exists, and that has no claim.
 func (k *knowledge) unclaimed() decision {
 	switch {
 	case k.owner == ownerMine && k.stores:
@@ -212,7 +212,7 @@ func (k *knowledge) unclaimed() decision {
 	return decision{nextRefuse, whyUnmade}
 }
 
-// unseen decides about a resource that the system may not show yet, and that nobody has claimed.
+// unseen decides about a resource that the system may not show yet, and that has no claim.
 func (k *knowledge) unseen() decision {
 	if k.id == idProven && !k.stores {
 		return decision{nextClaim, whyMade}
@@ -220,7 +220,7 @@ func (k *knowledge) unseen() decision {
 	return decision{nextWait, whyUnseen}
 }
 
-// absent decides about a resource that does not exist, and that nobody else has claimed.
+// absent decides about a resource that does not exist, and that no other object has claimed.
 func (k *knowledge) absent() decision {
 	switch {
 	case !k.creates:

@@ -47,6 +47,8 @@ type depots struct {
 	system  *sim.ExternalClient
 	lagging bool // it observes by a list, which is stale
 	leak    leak // nil is right
+
+	ownerless bool // it does not show whose a resource is
 }
 
 func (d depots) Connect(ctx context.Context, req *step.Request[*Depot]) (external.Client[*Depot], error) {
@@ -95,6 +97,9 @@ func (c depotClient) observe(ctx context.Context, obj *Depot, id string) (extern
 	seen := external.Observation{
 		State: external.UpToDate, Owner: found.Tags["owner"],
 		Connection: map[string][]byte{"password": []byte(depotCanary), "address": []byte("depots/" + size(obj))},
+	}
+	if c.ownerless {
+		seen.Owner = ""
 	}
 	if found.Spec["size"] != size(obj) {
 		seen.State, seen.Drift = external.Drifted, []string{"spec.size"}

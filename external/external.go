@@ -81,7 +81,7 @@ type Options[T client.Object] struct {
 	// Adopt reports whether an object may adopt the resource with an id, which exists and was not made for
 	// it. Opened says that the Namespace of the object lists the id in [AdoptAnnotation], or that the
 	// client reports it as Observation.Adoptable. Who may edit the object decides none of these. If it
-	// is nil, opened decides: what nobody has opened is not adopted. [AdoptAny] returns true.
+	// is nil, opened decides: what is not opened is not adopted. [AdoptAny] returns true.
 	//
 	//	Adopt: func(obj *v1.Role, id string, opened bool) bool { return opened && id != "postgres" }
 	Adopt func(obj T, id string, opened bool) bool
@@ -348,7 +348,7 @@ func (e *external[T]) Delete(ctx context.Context, req *step.Request[T]) (ctrl.Re
 	case err != nil:
 		return ctrl.Result{}, withoutSystem(err)
 	}
-	result, err := s.delete(ctx)
+	result, err := deletion[T]{s}.run(ctx)
 	if err == nil && result.IsZero() {
 		e.memory.forget(req.Object.GetUID())
 		e.calls.forget(req.Object.GetUID())

@@ -30,10 +30,13 @@ type facts struct {
 	doubt     error         // why nothing shows whether the holder of the claim exists
 }
 
+// A survey gathers, once in a reconcile, what whose the resource is depends on.
+type survey[T client.Object] struct{ *session[T] }
+
 // know gathers what whose the resource is depends on. Live reads the claim in any case: before a
 // deletion, and when it has changed. Otherwise our own is known, and one that is about to be created shows
 // whether there was one.
-func (s ownership[T]) know(ctx context.Context, live bool) (facts, error) {
+func (s survey[T]) know(ctx context.Context, live bool) (facts, error) {
 	obj, allowed := s.req.Object, lifecycle.PolicyOf(s.req)
 	f := facts{knowledge: knowledge{
 		stores: s.options.StoresOwner, chosen: s.options.Identity.class.chosen(), resource: s.presence(), id: s.source(), edited: s.edited(), recorded: s.recorded(),
@@ -60,18 +63,18 @@ func (s ownership[T]) know(ctx context.Context, live bool) (facts, error) {
 }
 
 // presence says whether the resource is there.
-func (s ownership[T]) presence() presence {
+func (s survey[T]) presence() presence {
 	switch {
 	case s.seen.exists():
 		return isThere
-	case s.recent() || !s.req.Object.GetDeletionTimestamp().IsZero() && s.lagging():
+	case s.recent() || !s.req.Object.GetDeletionTimestamp().IsZero() && lagging(s.session):
 		return isUnseen
 	}
 	return isAbsent
 }
 
 // source says how the object has come to the id.
-func (s ownership[T]) source() source {
+func (s survey[T]) source() source {
 	class := s.options.Identity.class
 	switch {
 	case s.id == "":
@@ -85,7 +88,7 @@ func (s ownership[T]) source() source {
 }
 
 // edited reports whether the object has another resource than the one that its annotation names.
-func (s ownership[T]) edited() bool {
+func (s survey[T]) edited() bool {
 	uid := s.req.Object.GetUID()
 	if h := s.claims.of(uid); h != nil && !s.options.StoresOwner {
 		return s.id != "" && h.resourceKey != s.key()
@@ -99,7 +102,7 @@ func (s ownership[T]) edited() bool {
 
 // recorded reports whether the annotations, or what this process knows, say that the resource was made for
 // the object. It is a hint.
-func (s ownership[T]) recorded() bool {
+func (s survey[T]) recorded() bool {
 	chosen := s.options.Identity.class.chosen()
 	says := func(r record) bool {
 		return (r.step == created || chosen && r.step == begun) && r.isOf(s.req.Object, s.id)
@@ -109,7 +112,7 @@ func (s ownership[T]) recorded() bool {
 }
 
 // readClaim finds out who has the claim.
-func (s ownership[T]) readClaim(ctx context.Context, f *facts, live bool) error {
+func (s survey[T]) readClaim(ctx context.Context, f *facts, live bool) error {
 	k, r := &f.knowledge, s.registrar()
 	own := s.req.Object.GetUID()
 	h := r.of(own)
@@ -143,7 +146,7 @@ func (s ownership[T]) readClaim(ctx context.Context, f *facts, live bool) error 
 		return nil
 	}
 	k.claim = claimGone
-	if h := s.holder(); h.kind == c.kind() && h.key() == c.key() {
+	if h := holderFrom(s.req.Object, s.kindOf(s.req.Object)); h.kind == c.kind() && h.key() == c.key() {
 		k.claim = claimFormer
 	}
 	s.readWord(k, string(c.uid), k.claim == claimFormer)
@@ -154,7 +157,7 @@ func (s ownership[T]) readClaim(ctx context.Context, f *facts, live bool) error 
 func (c *claim) kind() schema.GroupKind { return c.holder.kind }
 
 // readOwner finds out whom the system shows as the owner.
-func (s ownership[T]) readOwner(ctx context.Context, f *facts) error {
+func (s survey[T]) readOwner(ctx context.Context, f *facts) error {
 	k, owner, own := &f.knowledge, s.seen.Owner, OwnerOf(s.req.Object)
 	shown := s.seen.State == UpToDate || s.seen.State == Drifted // not all clients report the owner in other states
 	switch {
@@ -180,7 +183,7 @@ func (s ownership[T]) readOwner(ctx context.Context, f *facts) error {
 
 // readFormerOwner finds out whether the resource was adopted from the owner that the system shows: it may
 // keep the first one.
-func (s ownership[T]) readFormerOwner(ctx context.Context, f *facts) error {
+func (s survey[T]) readFormerOwner(ctx context.Context, f *facts) error {
 	k := &f.knowledge
 	from := s.memory.get(s.req.Object.GetUID()).from
 	if from == "" {
@@ -201,7 +204,7 @@ func (s ownership[T]) readFormerOwner(ctx context.Context, f *facts) error {
 }
 
 // readOtherOwner finds out whether another owner that the system shows exists, and gives the resource away.
-func (s ownership[T]) readOtherOwner(ctx context.Context, f *facts) (err error) {
+func (s survey[T]) readOtherOwner(ctx context.Context, f *facts) (err error) {
 	k, owner := &f.knowledge, s.seen.Owner
 	k.owner = ownerOther
 	s.readWord(k, owner, s.record.uid == owner)
@@ -218,14 +221,14 @@ func (s ownership[T]) readOtherOwner(ctx context.Context, f *facts) (err error) 
 }
 
 // readWord reads AdoptFromAnnotation as a word about an owner that is gone.
-func (s ownership[T]) readWord(k *knowledge, owner string, former bool) {
+func (s survey[T]) readWord(k *knowledge, owner string, former bool) {
 	if from := s.req.Object.GetAnnotations()[AdoptFromAnnotation]; from != "" && from == owner || from == FormerOwner && former {
 		k.word = wordOwner
 	}
 }
 
 // holderOf returns the holder of a claim if it exists. The error says why that is not known.
-func (s ownership[T]) holderOf(ctx context.Context, h holder) (client.Object, error) {
+func (s survey[T]) holderOf(ctx context.Context, h holder) (client.Object, error) {
 	if s.req.APIReader == nil {
 		return nil, fmt.Errorf("the engine has no APIReader to ask for %s %s", h.kind.Kind, h.key())
 	}
@@ -242,8 +245,20 @@ func (s ownership[T]) holderOf(ctx context.Context, h holder) (client.Object, er
 	return obj, err
 }
 
+// living returns the object of a kind whose objects have resources of the type that has a UID, nil if
+// there is none. Live asks the API server.
+func (s survey[T]) living(ctx context.Context, uid string, live bool) (client.Object, error) {
+	for _, kind := range append([]client.Object{s.req.Object}, s.options.SharedWith...) {
+		obj, err := s.livingOf(ctx, kind, types.UID(uid), live)
+		if err != nil || obj != nil {
+			return obj, err
+		}
+	}
+	return nil, nil
+}
+
 // livingOf returns the object of a kind that has a UID, nil if there is none.
-func (s ownership[T]) livingOf(ctx context.Context, kind client.Object, uid types.UID, live bool) (client.Object, error) {
+func (s survey[T]) livingOf(ctx context.Context, kind client.Object, uid types.UID, live bool) (client.Object, error) {
 	var all []client.Object
 	var err error
 	if live {
@@ -266,7 +281,7 @@ func (s ownership[T]) livingOf(ctx context.Context, kind client.Object, uid type
 }
 
 // mayAdopt reports whether the object may adopt the resource. Who may edit the object does not decide it.
-func (s ownership[T]) mayAdopt(ctx context.Context) (bool, error) {
+func (s survey[T]) mayAdopt(ctx context.Context) (bool, error) {
 	opened := s.seen.exists() && s.seen.Adoptable
 	if name := s.req.Object.GetNamespace(); name != "" && !opened && s.options.Lifecycle.Policy.NeedsNamespace(s.req.Object) {
 		namespace, reader := &corev1.Namespace{}, client.Reader(s.req.Client)
@@ -310,7 +325,7 @@ func (s *session[T]) kindOf(obj client.Object) schema.GroupKind {
 
 // lagging reports whether a resource of a chosen name may exist although it was not seen: its creation
 // was begun recently, or may have been in progress when its process ended.
-func (s *session[T]) lagging() bool {
+func lagging[T client.Object](s *session[T]) bool {
 	a, maybe := s.memory.of(s.req.Object.GetUID(), s.record)
 	if !s.options.Identity.class.chosen() || !maybe || s.memory.get(s.req.Object.GetUID()).seen || s.record.step != begun {
 		return false

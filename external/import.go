@@ -81,7 +81,7 @@ func Import[T client.Object](ctx context.Context, system Importer[T], objects fu
 	return all, failed.err()
 }
 
-// goType tells kinds apart where no scheme is known.
+// goType identifies kinds where no scheme is known.
 func goType(obj client.Object) string { return fmt.Sprintf("%T", obj) }
 
 // importing is the import of one system.

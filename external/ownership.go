@@ -12,11 +12,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/failure"
 )
 
 // Annotations by which people say whose a resource is to be. They are wishes: nothing follows from
@@ -53,7 +51,7 @@ type ownership[T client.Object] struct{ *session[T] }
 // claim decides, in the step that records intents, about the resource that was observed. What is
 // to be claimed is claimed when the finalizer is written: see secure.
 func (s ownership[T]) claim(ctx context.Context) error {
-	f, err := s.know(ctx, false)
+	f, err := survey[T]{s.session}.know(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -68,11 +66,11 @@ func (s ownership[T]) claim(ctx context.Context) error {
 	case nextCreate, nextAbsent, nextShow:
 		return nil
 	case nextWait:
-		return s.unproven()
+		return refusals[T]{s.session}.unproven()
 	case nextGive:
 		return s.give(ctx)
 	}
-	return s.refusal()
+	return refusals[T]{s.session}.refusal()
 }
 
 // secure makes the resource that of the object, if that was decided. Another object may have been faster
@@ -165,7 +163,7 @@ func (s ownership[T]) ensureClaim(ctx context.Context) error {
 // contend decides once more, because there is a claim that was not there a moment ago: that of another
 // object, or ours, if the answer to its creation was lost.
 func (s ownership[T]) contend(ctx context.Context) error {
-	f, err := s.know(ctx, true)
+	f, err := survey[T]{s.session}.know(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -177,7 +175,7 @@ func (s ownership[T]) contend(ctx context.Context) error {
 	if s.decision.next != nextRefuse {
 		s.decision = decision{nextRefuse, whyLiving} // what else follows is for the next reconcile
 	}
-	return s.refusal()
+	return refusals[T]{s.session}.refusal()
 }
 
 // keep notes in the annotations what was found out, so that they are a help after the process has
@@ -245,7 +243,7 @@ func (s ownership[T]) endClaim(ctx context.Context) error {
 // check returns an error if a resource that was just created or changed is not ours: another client was
 // faster.
 func (s ownership[T]) check(ctx context.Context) error {
-	f, err := s.know(ctx, false)
+	f, err := survey[T]{s.session}.know(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -255,7 +253,7 @@ func (s ownership[T]) check(ctx context.Context) error {
 		s.keep()
 	case nextRefuse, nextAdopt, nextTransfer, nextShow:
 		s.decision.next = nextRefuse
-		return s.refusal()
+		return refusals[T]{s.session}.refusal()
 	}
 	return nil
 }
@@ -264,7 +262,7 @@ func (s ownership[T]) check(ctx context.Context) error {
 // it is left, and an event says so. What is deleted is marked as ending first: from then on no other
 // object can take it over.
 func (s ownership[T]) mayDelete(ctx context.Context) (bool, error) {
-	f, err := s.know(ctx, true)
+	f, err := survey[T]{s.session}.know(ctx, true)
 	if err != nil {
 		return false, err
 	}
@@ -272,7 +270,7 @@ func (s ownership[T]) mayDelete(ctx context.Context) (bool, error) {
 	s.facts, s.decision = f, decide(&f.knowledge)
 	switch {
 	case s.decision.next == nextWait:
-		return false, s.unproven()
+		return false, refusals[T]{s.session}.unproven()
 	case s.decision.next == nextLeave:
 		return false, s.leave(ctx)
 	case s.decision.next == nextDelete && f.claim != nil && f.claim.ending.IsZero():
@@ -287,7 +285,7 @@ func (s ownership[T]) mayDelete(ctx context.Context) (bool, error) {
 func (s ownership[T]) leave(ctx context.Context) error {
 	obj := s.req.Object
 	if s.seen.exists() && (IDOf(obj) != "" || s.facts.knowledge.claim == claimMine) {
-		why := s.whyLeft()
+		why := refusals[T]{s.session}.whyLeft()
 		s.req.Event(corev1.EventTypeWarning, ReasonLeft, "Delete", "The resource %s is left: %s", s.id, why)
 		s.req.Logger.Info("The resource of a deleted object is left", "id", s.id, "reason", why)
 	}
@@ -301,16 +299,16 @@ func (s ownership[T]) leave(ctx context.Context) error {
 // look decides about the resource of an object that may not change it: what is of another object is not
 // shown.
 func (s ownership[T]) look(ctx context.Context) error {
-	f, err := s.know(ctx, false)
+	f, err := survey[T]{s.session}.know(ctx, false)
 	if err != nil {
 		return err
 	}
 	s.facts, s.decision = f, decide(&f.knowledge)
 	switch s.decision.next {
 	case nextRefuse:
-		return s.refusal()
+		return refusals[T]{s.session}.refusal()
 	case nextWait:
-		return s.unproven()
+		return refusals[T]{s.session}.unproven()
 	}
 	return nil
 }
@@ -319,7 +317,7 @@ func (s ownership[T]) look(ctx context.Context) error {
 func (s ownership[T]) release(ctx context.Context) error {
 	err := s.find(ctx)
 	if err == nil {
-		s.facts, err = s.know(ctx, true)
+		s.facts, err = survey[T]{s.session}.know(ctx, true)
 	}
 	k := &s.facts.knowledge
 	switch releaser, ok := s.client.(Releaser[T]); {
@@ -332,34 +330,8 @@ func (s ownership[T]) release(ctx context.Context) error {
 	return errors.Join(err, s.endClaim(ctx))
 }
 
-// living returns the object of a kind whose objects have resources of the type that has a UID, nil if
-// there is none. Live asks the API server.
-func (s ownership[T]) living(ctx context.Context, uid string, live bool) (client.Object, error) {
-	for _, kind := range append([]client.Object{s.req.Object}, s.options.SharedWith...) {
-		obj, err := s.livingOf(ctx, kind, types.UID(uid), live)
-		if err != nil || obj != nil {
-			return obj, err
-		}
-	}
-	return nil, nil
-}
-
 // holder returns the object as the holder of a claim.
-func (s ownership[T]) holder() holder {
-	obj := s.req.Object
-	return holder{s.kindOf(obj), obj.GetNamespace(), obj.GetName(), obj.GetUID()}
-}
-
-// foreign is the failure of an object whose resource is not its own. It may become its own without an
-// event.
-func (s ownership[T]) foreign(why, remedy string) error {
-	if s.req.Conditions != nil {
-		s.req.Conditions.MarkHealthy(ConditionFailed, ReasonNone, "") // the system has answered
-	}
-	err := failure.Mark(fmt.Errorf("the resource %q is not ours: %s", s.id, why), failure.WithClass(failure.ClassTerminal),
-		failure.WithReason(ReasonForeign), failure.WithRetryAfter(s.poll(s.req.Object)))
-	return remediable(err, remedy)
-}
+func (s ownership[T]) holder() holder { return holderFrom(s.req.Object, s.kindOf(s.req.Object)) }
 
 // AdoptAny is an Options.Adopt with which any object may adopt any resource that no other object has. Who may
 // create one object then takes what the credentials of the operator can reach: it is for operators whose

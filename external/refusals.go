@@ -12,9 +12,12 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 )
 
+// refusals are what an object is refused with: what stands in the way, who could end it, and how.
+type refusals[T client.Object] struct{ *session[T] }
+
 // refusal is the failure of an object whose resource is not its own: what stands in the way, who could
 // end it, and how.
-func (s ownership[T]) refusal() error {
+func (s refusals[T]) refusal() error {
 	const other = "choose another name or id"
 	f := s.facts
 	switch s.decision.why {
@@ -52,14 +55,25 @@ func (s ownership[T]) refusal() error {
 	return s.foreign("it exists, and nothing shows that it was made for this object", other+"; or, to have the object adopt it, "+s.opening()+s.naming())
 }
 
+// foreign is the failure of an object whose resource is not its own. It may become its own without an
+// event.
+func (s refusals[T]) foreign(why, remedy string) error {
+	if s.req.Conditions != nil {
+		s.req.Conditions.MarkHealthy(ConditionFailed, ReasonNone, "") // the system has answered
+	}
+	err := failure.Mark(fmt.Errorf("the resource %q is not ours: %s", s.id, why), failure.WithClass(failure.ClassTerminal),
+		failure.WithReason(ReasonForeign), failure.WithRetryAfter(s.poll(s.req.Object)))
+	return remediable(err, remedy)
+}
+
 // formerly is the failure of an object that was restored.
-func (s ownership[T]) formerly(uid string) error {
+func (s refusals[T]) formerly(uid string) error {
 	return s.foreign("it belongs to this object under its former UID "+uid+": the object was restored, or copied",
 		"choose another name or id; or, if the object with that UID is gone for good, in every cluster, "+s.opening()+s.saying(FormerOwner))
 }
 
 // opening says how the right to adopt is given, unless the object has it.
-func (s ownership[T]) opening() string {
+func (s refusals[T]) opening() string {
 	namespace := s.req.Object.GetNamespace()
 	switch {
 	case s.facts.knowledge.right:
@@ -71,17 +85,17 @@ func (s ownership[T]) opening() string {
 }
 
 // saying is what the owner of the object does beside that.
-func (s ownership[T]) saying(word string) string {
+func (s refusals[T]) saying(word string) string {
 	return fmt.Sprintf("on this object, set the annotation %s to %s", AdoptFromAnnotation, word)
 }
 
 // naming is the same for a resource that has no owner.
-func (s ownership[T]) naming() string {
+func (s refusals[T]) naming() string {
 	return fmt.Sprintf("on this object, set the annotation %s to %q", IDAnnotation, s.id)
 }
 
 // owner names the object that has the resource. Who may not see its namespace learns its kind.
-func (s ownership[T]) owner() string {
+func (s refusals[T]) owner() string {
 	f := s.facts
 	switch {
 	case f.doubt != nil:
@@ -97,7 +111,7 @@ func (s ownership[T]) owner() string {
 }
 
 // editedID is the failure of an object whose annotation was changed to another resource.
-func (s ownership[T]) editedID() error {
+func (s refusals[T]) editedID() error {
 	s.mark()
 	uid, own := s.req.Object.GetUID(), ""
 	if h := s.claims.of(uid); h != nil {
@@ -129,7 +143,7 @@ func (p resourceKey) where() string {
 
 // unproven is the wait of an object until the system shows whose the resource is. What was created a
 // moment ago is waited for elsewhere.
-func (s ownership[T]) unproven() error {
+func (s refusals[T]) unproven() error {
 	if s.decision.why != whyUnshown {
 		return nil
 	}
@@ -139,7 +153,7 @@ func (s ownership[T]) unproven() error {
 }
 
 // whyLeft says why the resource of an object that is being deleted is left.
-func (s ownership[T]) whyLeft() string {
+func (s refusals[T]) whyLeft() string {
 	f, why := s.facts, ""
 	switch s.decision.why {
 	case whyGives:

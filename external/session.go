@@ -104,15 +104,16 @@ func (s *session[T]) find(ctx context.Context) (err error) {
 	if err != nil {
 		return failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonWrongAnnotation))
 	}
-	s.present()
-	s.recall()
-	s.readClaimed()
+	r := recollection[T]{s}
+	r.present()
+	r.recall()
+	r.readClaimed()
 	if s.id == "" {
 		if err = s.options.Identity.class.locate(ctx, s); err != nil {
 			return err
 		}
 	}
-	s.missRecord()
+	r.missRecord()
 	if s.id == "" {
 		s.seen = Observation{State: Absent}
 		return nil
@@ -122,82 +123,6 @@ func (s *session[T]) find(ctx context.Context) (err error) {
 		return nil
 	}
 	return s.observe(ctx)
-}
-
-// recall sets the id and the record to what the annotations say, and to what this process knows
-// where they do not.
-func (s *session[T]) recall() {
-	obj := s.req.Object
-	named := s.options.Identity.class.chosen()
-	if s.id = IDOf(obj); named {
-		s.memory.see(obj.GetUID(), "", s.record) // its id is known before it is created
-	} else {
-		s.memory.see(obj.GetUID(), s.id, s.record)
-	}
-	if s.id != "" {
-		return
-	}
-	switch id, r, ok := s.memory.restore(obj.GetUID()); {
-	case !ok || id == "" && s.record.step != "":
-	case named:
-		s.record = s.memory.last(obj.GetUID())
-	default:
-		s.id, s.record = id, r
-	}
-}
-
-// present has a record that is of a time to come be of now: the clock of its process was wrong, or a person
-// has written it.
-func (s *session[T]) present() {
-	if now := time.Now(); s.record.at.After(now.Add(mostSkew)) {
-		s.record.at = now
-		setRecord(s.req.Object, s.record)
-	}
-}
-
-// mostSkew is by how much clocks of machines may differ.
-const mostSkew = time.Minute
-
-// readClaimed sets the id to that of the claim of the object where the annotations have none. The resource
-// of an object that is being deleted is that of its claim, or that which this process knows to be its
-// own, whatever they say.
-func (s *session[T]) readClaimed() {
-	obj := s.req.Object
-	uid, deleted := obj.GetUID(), !obj.GetDeletionTimestamp().IsZero()
-	if proven := s.memory.get(uid).proven; s.options.StoresOwner && deleted && proven != "" {
-		s.id = proven
-	}
-	h := s.claims.of(uid)
-	if s.options.StoresOwner || h == nil || s.id != "" && (s.id == h.id || !deleted) {
-		return
-	}
-	s.id = h.id
-	if s.record.step == "" || s.record.of != fingerprint(h.id) {
-		s.record = record{step: created, at: h.since, uid: OwnerOf(obj), of: fingerprint(h.id)}
-		if s.options.Identity.class.chosen() { // the claim was written before Create was called
-			s.record.step = begun
-			s.memory.see(obj.GetUID(), "", s.record)
-		}
-	}
-}
-
-// missRecord finds out whether a creation may have begun of which neither the annotations nor this
-// process know: another client has removed the annotations, and no process that knew them has
-// written them again. The record is then one of a creation that another process has begun, and that
-// this one has just seen for the first time. It is kept in memory, not written.
-func (s *session[T]) missRecord() {
-	obj := s.req.Object
-	class, deleted := s.options.Identity.class, !obj.GetDeletionTimestamp().IsZero()
-	switch {
-	case s.record.step != "" || IDOf(obj) != "" || s.memory.last(obj.GetUID()).step != "" || !class.chosen() && s.id != "":
-		return
-	case class.repeatable() && !deleted:
-		return // to observe the name, or to create with the same token, is enough
-	case !class.witness(s.req):
-		return
-	}
-	s.record = record{step: begun, at: time.Now(), token: record{}.tokenOf(obj)}
-	s.memory.see(obj.GetUID(), "", s.record)
 }
 
 // observe observes the resource.
@@ -503,60 +428,6 @@ func (s *session[T]) settle(ctx context.Context) (ctrl.Result, error) {
 	return ctrlkit.ContinueAndRequeueAfter(s.poll(s.req.Object))
 }
 
-// delete deletes the resource that find has observed.
-func (s *session[T]) delete(ctx context.Context) (ctrl.Result, error) {
-	if s.id == "" {
-		if done, err := s.findForDeletion(ctx); err != nil || done {
-			return ctrl.Result{}, err
-		}
-	}
-	if !s.seen.exists() {
-		if gone, err := s.options.Identity.class.gone(s); err != nil {
-			return ctrl.Result{}, err
-		} else if gone {
-			return s.ended(ctx)
-		}
-	}
-	visible := s.seen.exists()
-	switch ours, err := (ownership[T]{s}).mayDelete(ctx); {
-	case err != nil:
-		return ctrl.Result{}, withoutSystem(err)
-	case !ours && !visible && s.decision.next == nextWait:
-		return ctrlkit.PollFor("the resource "+s.id+", which was created recently, to be visible", s.options.Busy)
-	case !ours:
-		return ctrlkit.NoRequeue()
-	}
-	if s.seen.State != Deleting {
-		err := s.call(ctx, "delete", func(ctx context.Context) error { return s.client.Delete(ctx, s.req.Object, s.id) })
-		if err == nil {
-			s.memory.change(s.req.Object.GetUID(), func(a *attempt) { a.deleted = true })
-			err = s.observe(ctx)
-		}
-		if err != nil {
-			return ctrl.Result{}, withoutSystem(err)
-		}
-	}
-	switch {
-	case !s.seen.exists() && !visible && (s.recent() || s.lagging()): // the system may not have found what to delete
-		return ctrlkit.PollFor("the resource "+s.id+", which was created recently, to be visible", s.options.Busy)
-	case !s.seen.exists():
-		return s.ended(ctx)
-	}
-	s.seen.State = Deleting
-	s.mark()
-	return ctrlkit.PollFor("the resource "+s.id+" to be deleted", s.options.Busy)
-}
-
-// ended ends the claim of an object whose resource is gone, when no call of Delete can be in progress any
-// more: it would delete what another object makes under the same name.
-func (s *session[T]) ended(ctx context.Context) (ctrl.Result, error) {
-	o := ownership[T]{s}
-	if c := s.facts.claim; c != nil && c.uid == s.req.Object.GetUID() && !s.memory.get(c.uid).deleted && time.Since(c.ending) < s.calls.Deadline {
-		return ctrlkit.PollFor("the deletion of the resource "+s.id+", which another process has begun, to be over", s.options.Busy)
-	}
-	return ctrlkit.RequeueIfError(o.endClaim(ctx))
-}
-
 // awaitCreation waits until a call of Create that was begun, and has perhaps not ended with its
 // process, has an effect that is seen.
 func (s *session[T]) awaitCreation(atMost time.Duration) error {
@@ -566,14 +437,4 @@ func (s *session[T]) awaitCreation(atMost time.Duration) error {
 	}
 	_, err := ctrlkit.PollFor("a resource to be seen whose creation may have been in progress", s.options.Busy)
 	return err
-}
-
-// findForDeletion finds out whether there is a resource whose creation was begun, and reports
-// whether there is none.
-func (s *session[T]) findForDeletion(ctx context.Context) (none bool, err error) {
-	_, maybe := s.memory.of(s.req.Object.GetUID(), s.record)
-	if s.record.step != begun || !maybe {
-		return true, nil
-	}
-	return s.options.Identity.class.recover(ctx, s)
 }

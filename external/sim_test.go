@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
@@ -38,6 +39,9 @@ type identityClass struct {
 	lagging  bool // what was created is not seen at once, by whatever call
 	life     life
 	leak     leak // of passwords; nil is right
+
+	ownerless bool // the system does not show whose a resource is
+	workers   int  // one if it is zero
 }
 
 // A life is what users do with Depots.
@@ -63,10 +67,10 @@ func classes() []identityClass {
 	// With the UID as it is, in which the simulator sees which names of two runs are the same.
 	byName := external.ByName(func(d *Depot) (string, error) { return "depot-" + string(d.UID), nil })
 	return []identityClass{
-		{"name", system(sim.IdentityName, 2), byName, true, whole, nil},
-		{"token", system(sim.IdentityToken, 2), external.ByToken[*Depot](), true, whole, nil},
-		{"tag", system(sim.IdentityTag, 2), external.ByTag[*Depot](lag), true, whole, nil},
-		{"none", system(sim.IdentityNone, 0), external.ByNothing[*Depot](), false, whole, nil},
+		{name: "name", system: system(sim.IdentityName, 2), identity: byName, lagging: true},
+		{name: "token", system: system(sim.IdentityToken, 2), identity: external.ByToken[*Depot](), lagging: true},
+		{name: "tag", system: system(sim.IdentityTag, 2), identity: external.ByTag[*Depot](lag), lagging: true},
+		{name: "none", system: system(sim.IdentityNone, 0), identity: external.ByNothing[*Depot]()},
 	}
 }
 
@@ -155,8 +159,8 @@ func (c identityClass) complete(mgr ctrl.Manager, p *sim.Process, construct cons
 	}
 	engine, err := step.New(step.Options[*Depot]{
 		Name: "depots", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), SkipUnchanged: true,
-		Observers: []journal.Observer{lookout},
-	}, construct("Depot", depots{p.External("depots"), c.lagging, c.leak}, options))
+		Observers: []journal.Observer{lookout}, Controller: controller.Options{MaxConcurrentReconciles: c.workers},
+	}, construct("Depot", depots{p.External("depots"), c.lagging, c.leak, c.ownerless}, options))
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func TestAwait(t *testing.T) {
 	v.reconcile(of)
 	v.expect(of, "Ready", "True")
 	v.expect(of, "YardReady", "True YardReady")
-	if v.uses(of) != "a" || v.stands["b"] != "a" || v.writes != 2 { // the first Barn records that the system stores owners
+	if v.uses(of) != "a" || v.stands["b"] != "a" || v.writes != 1 {
 		t.Errorf("the Barn stands in %q and uses %q, after %d writes of its metadata", v.stands["b"], v.uses(of), v.writes)
 	}
 	v.broken["a"] = true // what is in use need not be ready

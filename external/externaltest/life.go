@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
 )
@@ -233,7 +234,7 @@ func (k *kit[T]) update() {
 }
 
 // storesOwner checks RuleStoresOwner.
-func (k *kit[T]) storesOwner() {
+func storesOwner[T client.Object](k *kit[T]) {
 	obj, _, id, ok := k.make()
 	if !ok || !k.reconnect(obj) {
 		return

@@ -96,7 +96,7 @@ func checks[T client.Object]() []check[T] {
 		{RuleUnknown, nil, (*kit[T]).unknown},
 		{RuleObserve, nil, (*kit[T]).observing},
 		{RuleUpdate, unless("Config.Drift is not set", func(c *Config[T], _ external.Creation) bool { return c.Drift != nil }), (*kit[T]).update},
-		{RuleStoresOwner, unless("Config.StoresOwner is not set", func(c *Config[T], _ external.Creation) bool { return c.StoresOwner }), (*kit[T]).storesOwner},
+		{RuleStoresOwner, unless("Config.StoresOwner is not set", func(c *Config[T], _ external.Creation) bool { return c.StoresOwner }), storesOwner[T]},
 		{RuleDelete, nil, (*kit[T]).deletion},
 		{RuleFind, unless("the identity has no tags", func(_ *Config[T], by external.Creation) bool { return by.Tag != "" }), (*kit[T]).find},
 		{RuleContext, nil, (*kit[T]).context},
