@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -74,6 +73,8 @@ func TestChangesOnRealServer(t *testing.T) {
 	runChanges(t, func(t *testing.T, n int) *cluster { return start(t, fmt.Sprintf("change-%d", n)) })
 	t.Run("orphaning", func(t *testing.T) { testOrphaning(t, start) })
 	t.Run("remedies", func(t *testing.T) { testRemedies(t, plane, start) })
+	t.Run("orphans", func(t *testing.T) { testOrphans(t, plane, start) })
+	t.Run("copies", func(t *testing.T) { testCopiedNamespace(t, plane, start) })
 	t.Run("policies", func(t *testing.T) { testPolicies(t, start(t, "policies")) })
 }
 
@@ -149,10 +150,7 @@ func testRemedies(t *testing.T, plane *controlplane.ControlPlane, start func(*te
 			w := newChange(t, start(t, fmt.Sprintf("remedy-%d", i)), r)
 			w.remedy = func(remedy string) {
 				line := regexp.MustCompile(`run kubectl (delete [^:]*):`).FindStringSubmatch(remedy)
-				args := append([]string{"--kubeconfig", plane.Kubeconfig()}, strings.Fields(line[1])...)
-				if out, err := exec.CommandContext(t.Context(), plane.Assets().Program("kubectl"), args...).CombinedOutput(); err != nil {
-					t.Fatalf("kubectl %v: %v: %s", args, err, out)
-				}
+				kubectl(t, plane, "", strings.Fields(line[1])...)
 			}
 			pods := w.podsAfter(r, "replaced")
 			if strings.Contains(command[1], "--cascade=orphan") && !slices.Equal(pods[0], pods[1]) {

@@ -66,7 +66,7 @@ func TestRecordStaysUntilTheSetIsGone(t *testing.T) {
 					c.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 				}
 				applier := &apply.Applier{Client: c.client, FieldOwner: "shops"}
-				stop := c.run(t, server, false, cache.Options{}, apply.ChildrenIn("Parts", func(_ context.Context, req *step.Request[*Shop]) (apply.Place, error) {
+				stop := c.run(t, server.Config(), false, cache.Options{}, apply.ChildrenIn("Parts", func(_ context.Context, req *step.Request[*Shop]) (apply.Place, error) {
 					return apply.Place{Applier: applier, Name: client.ObjectKey{Namespace: tt.record, Name: "shop-set"}, Every: time.Minute}, nil
 				}, func(_ context.Context, req *step.Request[*Shop], want *apply.Set) error {
 					cm := newConfigMap("web", "size", strings.Repeat("2", min(1, int(req.Object.Spec.Size))))

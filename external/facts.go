@@ -115,15 +115,24 @@ func (s survey[T]) recorded() bool {
 func (s survey[T]) readClaim(ctx context.Context, f *facts, live bool) error {
 	k, r := &f.knowledge, s.registrar()
 	own := s.req.Object.GetUID()
-	if h := r.of(own); h != nil && h.resourceKey == s.key() && s.req.Object.GetDeletionTimestamp().IsZero() {
-		k.claim = claimMine // this process has written or read it, and nothing else changes it
+	h := r.of(own)
+	remembered := h != nil && h.resourceKey == s.key()
+	switch {
+	case remembered && !h.given && s.req.Object.GetDeletionTimestamp().IsZero():
+		k.claim = claimMine // confirm reads it before anything follows from that
 		return nil
-	} else if !live && h == nil {
+	case h == nil && !live:
 		return nil // to create it shows whether there is one
 	}
 	var err error
-	if f.claim, err = r.get(ctx, s.key()); err != nil || f.claim == nil {
+	if f.claim, err = r.get(ctx, s.key()); err != nil {
 		return err
+	}
+	if remembered && (f.claim == nil || f.claim.uid != own) {
+		r.forget(own)
+	}
+	if f.claim == nil {
+		return nil
 	}
 	c := f.claim
 	if c.uid == own {

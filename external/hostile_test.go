@@ -234,49 +234,79 @@ func TestTwoOfOneName(t *testing.T) {
 }
 
 // To give takes effect when it is taken: until then the giver takes it back by removing the annotation, and
-// after that it has nothing to take back.
+// after that it has nothing to take back, and writes nothing, in whichever process it was taken.
 func TestGivenIsGiven(t *testing.T) {
-	for _, taken := range []bool{true, false} {
+	for _, process := range []string{"not taken", "the same", "restarted", "another"} {
 		againstAll(t, func(t *testing.T, h *hostile) {
 			h.change(func(obj *Silo) { obj.Spec.Size = "small" })
-			giver := h.silo("victim")
-			metav1.SetMetaDataAnnotation(&giver.ObjectMeta, external.GiveToAnnotation, string(h.get().UID))
-			h.must(h.client.Update(t.Context(), giver))
-			h.others(2)
+			h.victimChanges(func(giver *Silo) {
+				metav1.SetMetaDataAnnotation(&giver.ObjectMeta, external.GiveToAnnotation, string(h.get().UID))
+			})
 			h.annotates(external.IDAnnotation, h.id)
-			if taken {
+			first := h.engine
+			if process == "another" {
+				h.restart()
+			} else {
+				h.others(2)
+			}
+			if process != "not taken" {
+				h.reconciles("logs", 1)
+				h.others(1) // while the taker has not stored that it is the owner
 				h.reconciles("logs", 3)
 				h.expect("Ready", "True")
 			}
-			giver = h.silo("victim")
-			delete(giver.Annotations, external.GiveToAnnotation)
-			h.must(h.client.Update(t.Context(), giver))
-			h.restart()
+			taken := *h.store.all[h.id]
+			h.victimChanges(func(giver *Silo) { delete(giver.Annotations, external.GiveToAnnotation) })
+			switch process {
+			case "restarted", "not taken":
+				h.restart()
+			case "another":
+				h.engine = first
+			}
+			if process != "not taken" {
+				h.victimChanges(func(giver *Silo) { giver.Spec.Size = "huge" })
+			}
 			h.others(3)
-			h.reconciles("logs", 3)
-			if !taken {
+			if now := *h.store.all[h.id]; now.size != taken.size || now.owner != taken.owner {
+				t.Fatalf("process %s: what was %+v is %+v", process, taken, now)
+			}
+			if h.reconciles("logs", 3); process == "not taken" {
 				h.expect("Ready", "False BelongsToAnother")
 				return // and the victim has it as before
 			}
-			h.must(h.client.Delete(t.Context(), h.silo("victim")))
-			h.others(3)
-			if h.store.all[h.id] == nil {
-				t.Fatal("the deletion of the giver has deleted the resource of the taker")
-			}
-			h.reconciles("logs", 2)
-			h.expect("Ready", "True")
-			h.delete()
-			h.reconciles("logs", 3)
-			if h.store.all[h.id] != nil || h.get() != nil {
-				t.Error("the taker can't delete it")
-			}
-			*h = hostile{siloDesk: h.siloDesk, id: "later"} // a victim for what is checked in the end
-			h.another("victim")
-			h.others(3)
-			h.id = external.IDOf(h.silo("victim"))
-			h.owner = h.store.all[h.id].owner
+			h.takenForGood()
 		})
 	}
+}
+
+// victimChanges has the owner of the victim change it.
+func (h *hostile) victimChanges(change func(obj *Silo)) {
+	h.t.Helper()
+	obj := h.silo("victim")
+	change(obj)
+	h.must(h.client.Update(h.t.Context(), obj))
+}
+
+// takenForGood checks that "logs" has taken the resource of the victim.
+func (h *hostile) takenForGood() {
+	h.t.Helper()
+	h.must(h.client.Delete(h.t.Context(), h.silo("victim")))
+	h.others(3)
+	if h.store.all[h.id] == nil {
+		h.t.Fatal("the deletion of the giver has deleted the resource of the taker")
+	}
+	h.reconciles("logs", 2)
+	h.expect("Ready", "True")
+	h.delete()
+	h.reconciles("logs", 3)
+	if h.store.all[h.id] != nil || h.get() != nil {
+		h.t.Error("the taker can't delete it")
+	}
+	*h = hostile{siloDesk: h.siloDesk, id: "later"} // a victim for what is checked in the end
+	h.another("victim")
+	h.others(3)
+	h.id = external.IDOf(h.silo("victim"))
+	h.owner = h.store.all[h.id].owner
 }
 
 // What an operator can't see is not gone: an object of another namespace, shard or kind.

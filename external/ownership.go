@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/failure"
 )
 
 // Annotations by which people say whose a resource is to be. They are wishes: nothing follows from
@@ -79,7 +80,7 @@ func (s ownership[T]) secure(ctx context.Context) error {
 	switch s.decision.next {
 	case nextClaim, nextAdopt, nextTransfer:
 	default:
-		return nil
+		return s.confirm(ctx)
 	}
 	if err := s.req.EnsureFresh(ctx); err != nil { // an object that is gone must not own anything
 		return err
@@ -104,13 +105,44 @@ func (s ownership[T]) secure(ctx context.Context) error {
 	return nil
 }
 
+// confirm reads a claim that this process remembers, before the resource is changed or created once more:
+// another process of the operator may have let the object to which it was given take it since.
+func (s ownership[T]) confirm(ctx context.Context) error {
+	if s.options.StoresOwner || s.claims.of(s.req.Object.GetUID()) == nil || s.seen.State != Drifted && s.seen.State != Absent {
+		return nil
+	}
+	_, err := s.held(ctx)
+	return err
+}
+
+// held reads the claim of the resource, which the object has. It is an error if it has it no more: to decide
+// again is right.
+func (s ownership[T]) held(ctx context.Context) (*claim, error) {
+	r, own := s.registrar(), s.req.Object.GetUID()
+	c, err := r.get(ctx, s.key())
+	switch {
+	case err != nil:
+		return nil, err
+	case c == nil || c.uid != own:
+		r.forget(own)
+		return nil, failure.Mark(fmt.Errorf("the object has the claim of the resource %q no more", s.id), failure.WithClass(failure.ClassConflict))
+	}
+	r.remember(c)
+	return c, nil
+}
+
 // register writes the claim of the object: a new one, or that of a former holder. Before Create is
 // called, From is empty.
 func (s ownership[T]) register(ctx context.Context, from string) error {
 	r, c := s.registrar(), s.facts.claim
 	if c != nil && c.uid != s.req.Object.GetUID() {
+		former := c.uid
 		c.holder, c.from, c.givenTo, c.ending, c.since = s.holder(), from, "", time.Time{}, time.Now()
-		return r.update(ctx, c)
+		if err := r.update(ctx, c); err != nil {
+			return err
+		}
+		r.forget(former)
+		return nil
 	}
 	done, err := r.create(ctx, &claim{resourceKey: s.key(), holder: s.holder(), from: from, since: time.Now()})
 	if err != nil || done {
@@ -180,19 +212,17 @@ func (s ownership[T]) give(ctx context.Context) error {
 	return err
 }
 
-// changeClaim changes the claim of the object, if it has it still, and if that changes anything.
+// changeClaim changes the claim of the object, if that changes anything.
 func (s ownership[T]) changeClaim(ctx context.Context, change func(c *claim)) error {
-	r := s.registrar()
-	c, err := r.get(ctx, s.key())
-	if err != nil || c == nil || c.uid != s.req.Object.GetUID() {
+	c, err := s.held(ctx)
+	if err != nil {
 		return err
 	}
 	before := *c
 	if change(c); *c == before {
-		r.remember(c)
 		return nil
 	}
-	return r.update(ctx, c)
+	return s.registrar().update(ctx, c)
 }
 
 // endClaim removes the claim of an object that has no resource any more, or leaves it.

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,6 +29,7 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -154,17 +156,35 @@ type tablesTest struct {
 func startTables(t *testing.T, p tables) tablesTest {
 	t.Helper()
 	c := exampletest.NewCluster(t, &shared, simScheme(t))
+	if !p.owners {
+		letClaim(t, c)
+	}
 	config, options := c.Operator(t, "stream")
 	options.Scheme = simScheme(t)
 	mgr, err := ctrl.NewManager(config, options)
 	exampletest.Must(t, err)
 	engine, err := step.New(step.Options[*v1.Stream]{
 		Name: "stream", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("stream-operator"),
-	}, external.New("Stream", p, external.Options[*v1.Stream]{Identity: p.identity(), Poll: time.Second, Busy: time.Second}))
+	}, external.New("Stream", p, external.Options[*v1.Stream]{
+		Identity: p.identity(), StoresOwner: p.owners, ClaimNamespace: c.Namespace, Poll: time.Second, Busy: time.Second,
+	}))
 	exampletest.Must(t, err)
 	exampletest.Must(t, engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Stream{})))
 	exampletest.Run(t, mgr)
 	return tablesTest{c, p}
+}
+
+// letClaim lets the operator have its claims in the namespace of the cluster. That of streams in NATS needs
+// none.
+func letClaim(t *testing.T, c *exampletest.Cluster) {
+	t.Helper()
+	exampletest.Must(t, c.Create(t.Context(), &rbacv1.Role{ObjectMeta: c.In("claims"), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "create", "update", "delete"}},
+	}}))
+	exampletest.Must(t, c.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: c.In("claims"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "claims"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "stream-system", Name: "stream-operator"}},
+	}))
 }
 
 // add creates a Stream, which names the resource with an id if there is one.
@@ -226,7 +246,7 @@ func (p tablesTest) refused(t *testing.T, name string) {
 }
 
 // startPostgreSQL starts a server as an ordinary process, with its data in a temporary directory.
-// The test is skipped if it is not installed.
+// A test without one is left to make explore, which needs it.
 func startPostgreSQL(t *testing.T) *sql.DB {
 	t.Helper()
 	installed, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // where Debian has it
@@ -236,14 +256,15 @@ func startPostgreSQL(t *testing.T) *sql.DB {
 	} else if len(installed) > 0 {
 		bin = slices.Max(installed)
 	} else {
-		t.Skip("PostgreSQL is not installed: on Debian, apt-get install postgresql has it")
+		rings.Explore(t, "needs PostgreSQL, which is not installed: on Debian, apt-get install postgresql")
+		t.Fatal("PostgreSQL is not installed: on Debian, apt-get install postgresql has it")
 	}
 	directory, err := os.MkdirTemp("", "postgres") // the path of a socket is short
 	exampletest.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(directory) })
 	as := unprivileged(t, directory)
 	data := filepath.Join(directory, "data")
-	initdb := exec.CommandContext(t.Context(), filepath.Join(bin, "initdb"), "-D", data, "-U", "ctrlkit", "-A", "trust", "--no-sync", "--no-locale", "-E", "UTF8")
+	initdb := exec.CommandContext(t.Context(), filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "--no-locale", "-E", "UTF8")
 	initdb.Dir, initdb.SysProcAttr = directory, as
 	if output, err := initdb.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, output)
@@ -262,7 +283,7 @@ func startPostgreSQL(t *testing.T) *sql.DB {
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Wait() }()
 	t.Cleanup(func() { <-stopped })
-	db, err := sql.Open("pgx", "postgres://ctrlkit@127.0.0.1:"+port+"/postgres")
+	db, err := sql.Open("pgx", "postgres://postgres@127.0.0.1:"+port+"/postgres")
 	exampletest.Must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
