@@ -6,6 +6,7 @@ package step
 import (
 	"context"
 	"errors"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -46,6 +47,17 @@ func (f *failures) classify(ctx context.Context, out *outcome) {
 	}
 	f.count, out.delay = f.limiter.Failed(f.request, out.failure)
 	out.silent = out.silent || out.failure.Silent(max(f.count, *f.conflicts))
+}
+
+// atMost shortens the backoff of a failure to a time that was requested beside it, zero if none was.
+// It reports whether it has.
+func (f *failures) atMost(out *outcome, after time.Duration) bool {
+	if after <= 0 || after >= out.delay {
+		return false
+	}
+	f.limiter.AtMost(f.request, after)
+	out.delay = after
+	return true
 }
 
 // forget notes that there was no failure.
