@@ -280,7 +280,7 @@ func checkSteps[T client.Object](p *plan[T]) []error {
 func (e *Engine[T]) Complete(b *builder.Builder) error {
 	options := e.options.Controller
 	if options.RateLimiter == nil {
-		options.RateLimiter = e.limiter
+		options.RateLimiter = e.Limiter()
 	}
 	if err := e.claimConditions(); err != nil {
 		return err
@@ -292,11 +292,13 @@ func (e *Engine[T]) Complete(b *builder.Builder) error {
 	if err != nil {
 		return err
 	}
+	filter := eventFilter[T]{engine: e}
 	if kinds, owned, known := watchedBy(b, e.options.Client); known {
+		filter.alone = isAlone(e.resource.kind, kinds, owned)
 		e.unwatched.watch(e.resource.kind, append(kinds, later...), owned)
 	}
 	e.sees = !filtered[T](b)
-	return b.Named(e.options.Name).WithOptions(options).WithEventFilter(e.EventFilter()).Complete(e)
+	return b.Named(e.options.Name).WithOptions(options).WithEventFilter(filter).Complete(e)
 }
 
 // Finalizer returns the finalizer that the engine puts on its objects, empty if no step has
@@ -306,4 +308,6 @@ func (e *Engine[T]) Finalizer() string { return e.finalizers.own }
 // Limiter returns the rate limiter for the queue of the controller, for programs that do not use
 // [Engine.Complete]. Without it, failures are retried with the backoff of controller-runtime,
 // whatever their class.
-func (e *Engine[T]) Limiter() workqueue.TypedRateLimiter[reconcile.Request] { return e.limiter }
+func (e *Engine[T]) Limiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return queueLimiter{e.limiter}
+}

@@ -13,6 +13,15 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 )
 
+// A queueLimiter is the limiter of the queue. The engine alone forgets failures: the queue would forget
+// those of an object that waits for its cache, or for something else between two failures.
+type queueLimiter struct {
+	*failure.Limiter[reconcile.Request]
+}
+
+// Forget implements [workqueue.TypedRateLimiter].
+func (queueLimiter) Forget(reconcile.Request) {}
+
 // failures classifies the failures of a reconcile, and counts them.
 type failures struct {
 	table     *failure.Table

@@ -179,6 +179,9 @@ func (r *run[T]) endEarly(ctx context.Context, how journal.Result, after time.Du
 		}
 		r.journal.Note(ctx, journal.Finished{Result: how, Duration: time.Since(r.began)})
 	}
+	if how != journal.ResultStale && how != journal.ResultWaiting {
+		r.failures.forget()
+	}
 	return reconcile.Result{RequeueAfter: after}
 }
 
@@ -210,7 +213,11 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 	if r.journal != nil {
 		r.noteEnd(ctx, how, out, result, asked)
 	}
+	failed := r.memory.failed
+	r.memory.failed = out.err != nil
 	switch {
+	case out.err == nil && failed && len(out.waits) > 0: // it may fail again, and by turns
+		return result, nil
 	case out.err == nil:
 		r.failures.forget()
 		return result, nil

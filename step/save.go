@@ -87,6 +87,7 @@ func (s *saver[T]) save(ctx context.Context, out outcome, report unsavedReporter
 			changed = again
 		}
 	}
+	w.quiet = out.err != nil || w.memory.failed && len(out.waits) > 0 && out.after > 0
 	if status, ok := changed["status"]; ok {
 		err := w.write(ctx, partStatus, w.req.Object, status)
 		if err != nil && !(apierrors.IsNotFound(err) && w.memory.protection.isCleaned()) {

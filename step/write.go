@@ -43,6 +43,7 @@ type writer[T client.Object] struct {
 	// These are the resource versions of which the base has each part.
 	metadataVersion, statusVersion string
 	rebased                        bool // another client has changed the object since it was read
+	quiet                          bool // the event of a write of the status requests no reconcile
 	// theirs is what the API server has of a part once the changes of another client are in it,
 	// which the base does not have.
 	theirs map[savedPart]T
@@ -113,7 +114,7 @@ func (w *writer[T]) merged(part savedPart, theirs T) {
 // send sends the patch once.
 func (w *writer[T]) send(ctx context.Context, part savedPart, ours T, content any) (T, error) {
 	if part == partStatus {
-		answer, err := w.sendStatus(ctx, ours, content)
+		answer, err := w.sendExpecting(ctx, ours, content)
 		if err != nil {
 			return answer, err
 		}
@@ -131,6 +132,24 @@ func (w *writer[T]) send(ctx context.Context, part savedPart, ours T, content an
 	w.saved.metadata = true
 	w.wrote(part, answer)
 	w.advance(part, ours, answer.GetResourceVersion())
+	return answer, nil
+}
+
+// sendExpecting sends a patch of the status, whose event is an [echo] if the write is quiet. What was
+// applied to a version of another client shows the change of that one, too.
+func (w *writer[T]) sendExpecting(ctx context.Context, ours T, content any) (T, error) {
+	if !w.quiet || w.rebased {
+		w.memory.echo.Store(nil)
+		return w.sendStatus(ctx, ours, content)
+	}
+	expected := echoOf(ours)
+	w.memory.echo.Store(expected)
+	answer, err := w.sendStatus(ctx, ours, content)
+	if err != nil {
+		w.memory.echo.Store(nil)
+		return answer, err
+	}
+	w.memory.echo.Store(&echo{expected.status, answer.GetResourceVersion()})
 	return answer, nil
 }
 
