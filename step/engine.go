@@ -182,6 +182,9 @@ var _ reconcile.Reconciler = (*Engine[client.Object])(nil)
 
 // New returns an engine of steps. The error names all mistakes in the options and the steps.
 func New[T client.Object](options Options[T], steps ...Step[T]) (*Engine[T], error) {
+	if options.Recorder != nil {
+		options.Recorder = recorder{options.Recorder}
+	}
 	e := &Engine[T]{options: options, plan: newPlan(steps), gates: gates[T](), observer: journal.Observers(options.Observers...)}
 	e.limiter = failure.NewLimiter[reconcile.Request]()
 	var mistakes []error
