@@ -117,11 +117,9 @@ func TestEventsForOthersPass(t *testing.T) {
 			}
 			return ctrl.Result{}, nil
 		})}, watch: func(b *builder.Builder) *builder.Builder { return b.Watches(&Thing{}, sameForAll) }})
-		pass(2 * time.Second)
-		before := ran["b"].Load()
-		pass(5 * time.Second) // a fails for another reason, and writes it
-		if ran["b"].Load() == before {
-			t.Error("the write of the failure of a has not reconciled b")
+		pass(time.Second)
+		if ran["a"].Load() < 2 || ran["b"].Load() < 2 { // by itself, and by the writes of a
+			t.Errorf("a was reconciled %d times, and b %d times", ran["a"].Load(), ran["b"].Load())
 		}
 	})
 }

@@ -92,8 +92,8 @@ func (s *saver[T]) save(ctx context.Context, out outcome, report unsavedReporter
 		err := w.write(ctx, partStatus, w.req.Object, status)
 		if err != nil && !(apierrors.IsNotFound(err) && w.memory.protection.isCleaned()) {
 			out = report.unsaved(ctx, out, w.writeFailed(ctx, partStatus, err))
-			if failure.IsTooLarge(err) {
-				if out = report.resummarize(out); w.writeConditions(ctx, w.req.Object) == nil {
+			if w.quiet = true; failure.IsTooLarge(err) || apierrors.IsInvalid(err) {
+				if out = report.resummarize(out); w.writeWithout(ctx, w.req.Object, refusedStatus(err)) == nil {
 					return out
 				}
 			}
