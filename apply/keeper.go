@@ -9,8 +9,10 @@ import (
 	"errors"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -188,6 +190,11 @@ func (k *keeper) ensure(ctx context.Context, s *state) {
 		ensure = c.ensureOnce
 	}
 	current, err := ensure(ctx)
+	if isUnserved(err) { // the RESTMapper knows it still
+		s.item.missing = true
+		*s = state{item: s.item, waits: s.item.definition()}
+		return
+	}
 	*s = state{item: s.item, created: c.created, uncached: c.unseen}
 	if err == nil && c.ours {
 		s.uid = current.GetUID()
@@ -202,6 +209,12 @@ func (k *keeper) ensure(ctx context.Context, s *state) {
 	default:
 		s.ready, s.failed, s.lacks, s.err = k.states.of(s.item, current)
 	}
+}
+
+// isUnserved reports whether the API server does not have the path of a request, as opposed to its object:
+// the definition of the kind has gone.
+func isUnserved(err error) bool {
+	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "the server could not find the requested resource")
 }
 
 // A waitError says that an object can't be written yet.

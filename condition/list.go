@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ctrlkit/ctrlkit/internal/text"
 )
 
 // A list is the conditions of a [Set], in no order.
@@ -30,7 +32,7 @@ func (l *list) find(conditionType string) *metav1.Condition {
 func (l *list) put(conditionType string, status metav1.ConditionStatus, reason, message string) {
 	reason, message = validReason(reason, message)
 	c := metav1.Condition{
-		Type: conditionType, Status: status, Reason: reason, Message: shorten(message, longestMessage),
+		Type: conditionType, Status: status, Reason: reason, Message: text.Shorten(message, text.Longest),
 		ObservedGeneration: l.generation, LastTransitionTime: l.now,
 	}
 	b := meta.FindStatusCondition(l.before, conditionType)

@@ -88,17 +88,3 @@ func steady(text string) string {
 	b.WriteString(text[rest:])
 	return b.String()
 }
-
-// longestMessage is what a person would read, far below what the API server accepts.
-const longestMessage = 1024
-
-// shorten cuts a message to at most so many bytes, and replaces what is not UTF-8: the API server
-// would replace it, and the message would seem to change.
-func shorten(message string, most int) string {
-	const cut = " ..."
-	message = strings.ToValidUTF8(message, "\uFFFD")
-	if len(message) <= most {
-		return message
-	}
-	return strings.ToValidUTF8(message[:most-len(cut)], "") + cut
-}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ctrlkit/ctrlkit/internal/text"
 )
 
 // Summarize computes Ready, Reconciling and Stalled from the declared conditions that are not
@@ -39,7 +41,7 @@ func (s *Set) Summarize() {
 	if others > 0 {
 		more = fmt.Sprintf(" (and %d more)", others)
 	}
-	message = shorten(message, longestMessage-len(more)) + more
+	message = text.Shorten(message, text.Longest-len(more)) + more
 	s.list.put(Ready, metav1.ConditionFalse, worst.reason, message)
 	if worst.severity == SeverityError {
 		s.list.put(Stalled, metav1.ConditionTrue, worst.reason, message)

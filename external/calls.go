@@ -8,6 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,8 +43,9 @@ type Calls[T client.Object] struct {
 	Burst     int
 
 	// Failures is after how many failures in a row a system is left alone for Pause: 5, and 30
-	// seconds. Only failures to reach it count, and none that it answers with, such as that a name
-	// is invalid.
+	// seconds. It ends earlier when an object changes that Connect reads, such as the credentials. What
+	// the client has marked as an answer does not count, such as that a name is invalid; any other
+	// error does, also one such as "500" or "401".
 	Failures int
 	Pause    time.Duration
 
@@ -68,6 +72,81 @@ type calls[T client.Object] struct {
 type breaker struct {
 	*gobreaker.TwoStepCircuitBreaker[any]
 	dials atomic.Bool // Connect has failed to reach it: it dials, and is left alone, too
+
+	mu   sync.Mutex           // for all below
+	last string               // what has failed last, as it was first said
+	read map[types.UID]string // the versions of what Connect has read
+}
+
+// failing says of a system that it is left alone, and why. It holds still while only numbers differ, such
+// as those of requests.
+func (b *breaker) failing(times int) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	text := fmt.Sprintf("%s, which has failed %d times in a row", b.Name(), times)
+	if b.last != "" {
+		text += ": " + b.last
+	}
+	return text
+}
+
+// failed notes what a call shows of the system.
+func (b *breaker) failed(reached error) {
+	if reached == nil || errors.Is(reached, errNotCalled) {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if said := reached.Error(); numbers.ReplaceAllString(said, "") != numbers.ReplaceAllString(b.last, "") {
+		b.last = said
+	}
+}
+
+// numbers matches what differs between two answers that say the same.
+var numbers = regexp.MustCompile(`[0-9a-fA-F-]*[0-9][0-9a-fA-F-]*`)
+
+// readings are the versions of what a Connect has read: of objects without a generation, such as Secrets,
+// that of their content.
+type readings struct {
+	mu       sync.Mutex // for versions
+	versions map[types.UID]string
+}
+
+func newReadings() *readings { return &readings{versions: make(map[types.UID]string)} }
+
+func (r *readings) note(obj client.Object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.versions[obj.GetUID()] = obj.GetResourceVersion()
+	if generation := obj.GetGeneration(); generation != 0 {
+		r.versions[obj.GetUID()] = strconv.FormatInt(generation, 10)
+	}
+}
+
+// connectedWith ends that a system is left alone if what Connect has read is not as it was: other
+// credentials, or another address.
+func (c *calls[T]) connectedWith(obj T, read *readings) {
+	name, _, b := c.of(obj)
+	b.mu.Lock()
+	changed := false
+	for uid, version := range read.versions {
+		was, known := b.read[uid]
+		changed = changed || known && was != version
+		b.read[uid] = version
+	}
+	known := b.read
+	b.mu.Unlock()
+	if !changed {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, other := range c.breakers {
+		if other == b {
+			c.breakers[key] = c.newBreaker(name)
+			c.breakers[key].read = maps.Clone(known)
+		}
+	}
 }
 
 func newCalls[T client.Object](c Calls[T]) *calls[T] {
@@ -113,8 +192,8 @@ func (c *calls[T]) at(key, alone, name string) (s *places, b *breaker) {
 }
 
 func (c *calls[T]) newBreaker(name string) *breaker {
-	return &breaker{TwoStepCircuitBreaker: gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
-		Name: name, Timeout: c.Pause,
+	return &breaker{read: make(map[types.UID]string), TwoStepCircuitBreaker: gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
+		Name: name, Timeout: c.Pause - c.Pause/8, // an object comes back a tenth earlier or later than Pause, and then tries
 		IsExcluded:  func(err error) bool { return errors.Is(err, errNotCalled) },
 		ReadyToTrip: func(counts gobreaker.Counts) bool { return counts.ConsecutiveFailures >= uint32(c.Failures) }, //nolint:gosec // a small number
 	})}
@@ -133,7 +212,7 @@ func (c *calls[T]) forget(uid types.UID) {
 // its turn, and is no failure.
 func (c *calls[T]) do(ctx context.Context, obj T, what string, call func(ctx context.Context) error) error {
 	name, s, b := c.of(obj)
-	return c.guarded(obj, name, b, func() (reached, err error) {
+	return c.guarded(obj, b, func() (reached, err error) {
 		ctx, cancel := context.WithTimeout(ctx, c.Deadline)
 		defer cancel()
 		of := callOf{obj.GetUID(), what}
@@ -166,7 +245,7 @@ func (c *calls[T]) ask(ctx context.Context, system string, call func(ctx context
 	c.mu.Unlock()
 	for try := 1; ; try++ {
 		if b.State() == gobreaker.StateOpen {
-			return fmt.Errorf("%s could not be reached %d times in a row", name, c.Failures)
+			return errors.New(b.failing(c.Failures))
 		}
 		if err := s.limiter.Wait(ctx); err != nil {
 			return err
@@ -195,10 +274,10 @@ func (c *calls[T]) ask(ctx context.Context, system string, call func(ctx context
 // not called while the system is left alone; one that reads its credentials, and has a [Pool] dial,
 // or a call, always is.
 func (c *calls[T]) connect(ctx context.Context, obj T, connect func(ctx context.Context) error) error {
-	name, _, b := c.of(obj)
+	_, _, b := c.of(obj)
 	dial := &dialing{allow: func(dial func() error) error {
-		name, _, b := c.of(obj) // the key is known now
-		return c.guarded(obj, name, b, func() (reached, err error) { return unreached(dial()) })
+		_, _, b := c.of(obj) // the key is known now
+		return c.guarded(obj, b, func() (reached, err error) { return unreached(dial()) })
 	}, use: func(key string) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -216,10 +295,10 @@ func (c *calls[T]) connect(ctx context.Context, obj T, connect func(ctx context.
 		return reached, err
 	}
 	if b.dials.Load() {
-		return c.guarded(obj, name, b, call)
+		return c.guarded(obj, b, call)
 	}
 	reached, err := call()
-	if reached != nil && !errors.Is(reached, errNotCalled) {
+	if b.failed(reached); reached != nil && !errors.Is(reached, errNotCalled) {
 		if done, open := b.Allow(); open == nil {
 			done(reached)
 		}
@@ -257,19 +336,22 @@ func dialingOf(ctx context.Context) *dialing {
 // guarded calls a system unless it could not be reached lately. What call returns first is what it
 // shows of the system. While the system can't be reached, each call ends with the same wait, also
 // the one that tries again: the conditions of its objects hold still.
-func (c *calls[T]) guarded(obj T, name string, b *breaker, call func() (reached, err error)) error {
-	_, wait := ctrlkit.PollFor(fmt.Sprintf("%s, which could not be reached %d times in a row", name, c.Failures), lifecycle.Spread(c.Pause, obj))
-	wait = &unreachedError{wait}
+func (c *calls[T]) guarded(obj T, b *breaker, call func() (reached, err error)) error {
+	wait := func() error {
+		_, wait := ctrlkit.PollFor(b.failing(c.Failures), lifecycle.Spread(c.Pause, obj))
+		return &unreachedError{wait}
+	}
 	again := b.State() == gobreaker.StateHalfOpen
 	done, open := b.Allow()
 	if open != nil {
-		return wait
+		return wait()
 	}
 	reached := errNotCalled
 	defer func() { done(reached) }() // also after a panic
 	var err error
-	if reached, err = call(); again && reached != nil && !errors.Is(reached, errNotCalled) {
-		return wait
+	reached, err = call()
+	if b.failed(reached); again && reached != nil && !errors.Is(reached, errNotCalled) {
+		return wait()
 	}
 	return err
 }

@@ -152,7 +152,7 @@ func TestBreakerOpensForUnreachableSystem(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		const want = "the external system a, which could not be reached 3 times in a row"
+		const want = "the external system a, which has failed 3 times in a row: connection refused"
 		if wait := waitOf(t, call(nil)); wait.For != want || wait.Every < 54*time.Second || wait.Every > 66*time.Second || n != 6 {
 			t.Fatalf("%+v with %d calls", wait, n)
 		}

@@ -399,7 +399,9 @@ func (e *external[T]) open(ctx context.Context, req *step.Request[T]) (*session[
 		return nil, err
 	}
 	err := e.calls.connect(ctx, req.Object, func(ctx context.Context) (err error) {
-		s.client, err = e.connector.Connect(track.WithPrompt(ctx), req)
+		read := newReadings()
+		s.client, err = e.connector.Connect(track.WithPrompt(ctx, read.note), req)
+		e.calls.connectedWith(req.Object, read)
 		return err
 	})
 	if err != nil {

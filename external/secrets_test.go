@@ -247,7 +247,7 @@ func TestMissingCredentialsDoNotBlockDeletionSilently(t *testing.T) {
 				if !strings.Contains(got, retain) {
 					t.Fatalf("Ready does not name the remedy: %s", got)
 				}
-				if !strings.Contains(got, tt.want) && !strings.Contains(got, "could not be reached") {
+				if !strings.Contains(got, tt.want) && !strings.Contains(got, "times in a row") {
 					t.Errorf("Ready does not name the cause: %s", got)
 				}
 			}

@@ -84,7 +84,11 @@ func (p *pass) note(ctx context.Context, e *entry, o journalOutcome, began time.
 		classified := k.registry.options.Failures.Classify(o.err)
 		ended.Class, ended.Remedy = string(classified.Class), classified.Remedy
 		failures, delay := e.tries.Failed(p.name, classified)
-		p.again(e, delay, true)
+		asked := o.after > 0 && o.after < delay
+		if asked {
+			delay = o.after
+		}
+		p.again(e, delay, !asked)
 		if classified.Class == failure.ClassConflict && classified.Silent(failures) {
 			log.FromContext(ctx).V(1).Info("Trying again after a conflict", "failure", o.err.Error(), "after", delay)
 			break

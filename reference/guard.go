@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/internal/text"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -139,7 +140,7 @@ func (g *guard[R]) Reconcile(ctx context.Context, request reconcile.Request) (re
 // say reports what the deletion of an object waits for.
 func (g *guard[R]) say(ctx context.Context, obj R, who string) {
 	if g.holds.said(obj.GetUID(), who) && g.recorder != nil {
-		g.recorder.Eventf(obj, nil, corev1.EventTypeNormal, ReasonUsed, "Delete", "it is deleted after %s", who)
+		g.recorder.Eventf(obj, nil, corev1.EventTypeNormal, ReasonUsed, "Delete", "%s", text.Shorten("it is deleted after "+who, text.Longest))
 	}
 	if g.observer == nil {
 		return

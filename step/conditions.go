@@ -239,12 +239,15 @@ func (c *conditions[T]) says(reason string) bool {
 }
 
 // announce records in the journal which conditions have changed, after they were written, and one
-// Kubernetes event for each that has become unhealthy.
+// Kubernetes event for each reason for which some have become unhealthy. Two of one reason would be a
+// series, which shows the text of one, and whose second request may overtake the first.
 func (c *conditions[T]) announce(ctx context.Context, obj T) {
 	recorder, set := c.engine.options.Recorder, c.req.Conditions
 	if set == nil {
 		return
 	}
+	var reasons []string
+	texts := make(map[string]string)
 	for _, changed := range set.Changes() {
 		c.req.journal.Note(ctx, journal.ConditionChanged{Type: changed.Type, Status: string(changed.Status), Reason: changed.Reason})
 		if recorder == nil {
@@ -254,9 +257,23 @@ func (c *conditions[T]) announce(ctx context.Context, obj T) {
 		repeated := changed.Type == condition.Ready && slices.ContainsFunc(set.Conditions(), func(o metav1.Condition) bool {
 			return set.Declared(o.Type) && o.Reason == changed.Reason && strings.HasPrefix(changed.Message, o.Type+": ")
 		})
-		if changed.Severity >= condition.SeverityWarning && !repeated {
-			recorder.Eventf(obj, nil, corev1.EventTypeWarning, changed.Reason, "Reconcile", "%s", changed.Message)
+		if changed.Severity < condition.SeverityWarning || repeated {
+			continue
 		}
+		said, twice := texts[changed.Reason]
+		switch {
+		case !twice:
+			reasons = append(reasons, changed.Reason)
+			said = changed.Message
+		case strings.Contains(changed.Message, said):
+			said = changed.Message
+		case !strings.Contains(said, changed.Message):
+			said += "; " + changed.Message
+		}
+		texts[changed.Reason] = said
+	}
+	for _, reason := range reasons {
+		recorder.Eventf(obj, nil, corev1.EventTypeWarning, reason, "Reconcile", "%s", texts[reason])
 	}
 }
 

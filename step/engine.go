@@ -185,6 +185,9 @@ var _ reconcile.Reconciler = (*Engine[client.Object])(nil)
 
 // New returns an engine of steps. The error names all mistakes in the options and the steps.
 func New[T client.Object](options Options[T], steps ...Step[T]) (*Engine[T], error) {
+	if options.Recorder != nil {
+		options.Recorder = recorder{options.Recorder}
+	}
 	e := &Engine[T]{options: options, plan: newPlan(steps), gates: gates[T](), observer: journal.Observers(options.Observers...)}
 	e.limiter = failure.NewLimiter[reconcile.Request]()
 	var mistakes []error
@@ -283,7 +286,7 @@ func checkSteps[T client.Object](p *plan[T]) []error {
 func (e *Engine[T]) Complete(b *builder.Builder) error {
 	options := e.options.Controller
 	if options.RateLimiter == nil {
-		options.RateLimiter = e.limiter
+		options.RateLimiter = e.Limiter()
 	}
 	if err := e.claimConditions(); err != nil {
 		return err
@@ -295,7 +298,9 @@ func (e *Engine[T]) Complete(b *builder.Builder) error {
 	if err != nil {
 		return err
 	}
+	filter := eventFilter[T]{engine: e}
 	if kinds, owned, known := watchedBy(b, e.options.Client); known {
+		filter.alone = isAlone(e.resource.kind, kinds, owned)
 		e.unwatched.watch(e.resource.kind, append(kinds, later...), owned)
 	}
 	e.sees = !filtered[T](b)
@@ -303,7 +308,7 @@ func (e *Engine[T]) Complete(b *builder.Builder) error {
 		e.drain = &drain{handOver: e.handOverIdle, taken: map[types.NamespacedName]bool{}}
 		b.WatchesRawSource(e.drain)
 	}
-	return b.Named(e.options.Name).WithOptions(options).WithEventFilter(e.EventFilter()).Complete(e)
+	return b.Named(e.options.Name).WithOptions(options).WithEventFilter(filter).Complete(e)
 }
 
 // Finalizer returns the finalizer that the engine puts on its objects, empty if no step has
@@ -313,4 +318,6 @@ func (e *Engine[T]) Finalizer() string { return e.finalizers.own }
 // Limiter returns the rate limiter for the queue of the controller, for programs that do not use
 // [Engine.Complete]. Without it, failures are retried with the backoff of controller-runtime,
 // whatever their class.
-func (e *Engine[T]) Limiter() workqueue.TypedRateLimiter[reconcile.Request] { return e.limiter }
+func (e *Engine[T]) Limiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return queueLimiter{e.limiter}
+}

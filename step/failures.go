@@ -6,11 +6,21 @@ package step
 import (
 	"context"
 	"errors"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/failure"
 )
+
+// A queueLimiter is the limiter of the queue. The engine alone forgets failures: the queue would forget
+// those of an object that waits for its cache, or for something else between two failures.
+type queueLimiter struct {
+	*failure.Limiter[reconcile.Request]
+}
+
+// Forget implements [workqueue.TypedRateLimiter].
+func (queueLimiter) Forget(reconcile.Request) {}
 
 // failures classifies the failures of a reconcile, and counts them.
 type failures struct {
@@ -46,6 +56,17 @@ func (f *failures) classify(ctx context.Context, out *outcome) {
 	}
 	f.count, out.delay = f.limiter.Failed(f.request, out.failure)
 	out.silent = out.silent || out.failure.Silent(max(f.count, *f.conflicts))
+}
+
+// atMost shortens the backoff of a failure to a time that was requested beside it, zero if none was.
+// It reports whether it has.
+func (f *failures) atMost(out *outcome, after time.Duration) bool {
+	if after <= 0 || after >= out.delay {
+		return false
+	}
+	f.limiter.AtMost(f.request, after)
+	out.delay = after
+	return true
 }
 
 // forget notes that there was no failure.

@@ -96,6 +96,46 @@ func TestBackoffIsThatOfTheClass(t *testing.T) {
 	}
 }
 
+// A time that one step requests is kept beside the failure of another: the next try comes at the
+// earlier of the two.
+func TestRequestedTimeBesideAFailure(t *testing.T) {
+	requests := func(d time.Duration) doFunc {
+		return func(context.Context, *request) (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(d) }
+	}
+	polls := func(d time.Duration) doFunc {
+		return func(context.Context, *request) (ctrl.Result, error) { return ctrlkit.PollFor("a system", d) }
+	}
+	tests := []struct {
+		name  string
+		steps []step.Step[*Thing]
+		want  time.Duration // up to a tenth comes on top of a backoff
+		why   string
+	}{
+		{"a poll before a terminal failure", []step.Step[*Thing]{doing("A", requests(20*time.Second)), doing("B", failsWith(reconcile.TerminalError(errFirst)))}, 20 * time.Second, "time"},
+		{"a wait beside a failure, in a group", []step.Step[*Thing]{step.Group("G", doing("A", polls(2*time.Second)), doing("B", failsWith(forbiddenError())))}, 2 * time.Second, "time"},
+		{"a backoff before the poll", []step.Step[*Thing]{doing("A", requests(20*time.Second)), doing("B", failsWith(forbiddenError()))}, 5 * time.Second, "backoff"},
+		{"a conflict", []step.Step[*Thing]{doing("A", requests(time.Millisecond)), doing("B", failsWith(conflictError()))}, time.Millisecond, "time"},
+		{"no time", []step.Step[*Thing]{doing("A", passes), doing("B", failsWith(forbiddenError()))}, 5 * time.Second, "backoff"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, newThing())
+			e := w.engine(test.steps...)
+			result, err := w.reconcile()
+			got := result.RequeueAfter
+			if err != nil {
+				got = e.Limiter().When(thingRequest)
+			}
+			if got < test.want || got > test.want*11/10 {
+				t.Errorf("the next try waits %v, want %v", got, test.want)
+			}
+			if requeued := recorded[journal.Requeued](w); len(requeued) != 1 || requeued[0].After != got || requeued[0].Why != test.why {
+				t.Errorf("the journal says %+v", requeued)
+			}
+		})
+	}
+}
+
 func TestSuccessForgetsFailures(t *testing.T) {
 	w := newWorld(t, newThing())
 	var err error

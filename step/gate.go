@@ -126,6 +126,7 @@ func awaitCache[T client.Object](ctx context.Context, r *run[T]) (reconcile.Resu
 		return reconcile.Result{}, false, nil
 	}
 	m.timer.Set(r.now, requeueStale, false)
+	m.echo.Store(nil) // the backoff is over: the event comes before that time
 	return r.endEarly(ctx, journal.ResultStale, requeueStale), true, nil
 }
 

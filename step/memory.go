@@ -5,6 +5,7 @@ package step
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -35,6 +36,16 @@ func (m *memories[T]) of(key types.NamespacedName) *memory[T] {
 		m.all[key] = &memory[T]{}
 	}
 	return m.all[key]
+}
+
+// echoOf returns the echo of the last write to an object, nil if none is expected.
+func (m *memories[T]) echoOf(key types.NamespacedName) *echo {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if memory := m.all[key]; memory != nil {
+		return memory.echo.Load()
+	}
+	return nil
 }
 
 // forget drops the memory of an object that is gone, unless a cleanup is pending.
@@ -77,9 +88,11 @@ type memory[T client.Object] struct {
 	written   ownWrite
 	unchanged converged
 	timer     cause.Timer
-	gated     string            // why the object was last left alone
-	missed    track.Moment      // when the object was first seen to be gone although a cleanup is pending
-	conflicts int               // in a row
+	gated     string       // why the object was last left alone
+	missed    track.Moment // when the object was first seen to be gone although a cleanup is pending
+	conflicts int          // in a row
+	failed    bool         // the last reconcile has
+	echo      atomic.Pointer[echo]
 	texts     *textLimit        // nil if there is nothing to limit
 	hot       *hotloop.Detector // nil if it knows nothing
 	children  track.Expected    // what the last reconcile has written besides the object
@@ -95,7 +108,8 @@ func (m *memory[T]) startFor(obj T) {
 	}
 	m.uid = obj.GetUID()
 	m.written, m.unchanged, m.hot, m.texts, m.missed = ownWrite{}, converged{}, nil, nil, 0
-	m.gated = ""
+	m.gated, m.failed = "", false
+	m.echo.Store(nil)
 	m.children.Forget()
 	m.freshness.reset()
 	m.protection.startFor(m.uid)

@@ -40,7 +40,7 @@ func (o orphans[T]) cleanUp(ctx context.Context) outcome {
 		orphan.detach()
 		out := orphan.outcome(r.engine.plan.cleanup.Run(context.WithValue(ctx, requestKey{}, &orphan.req)))
 		if !out.passed {
-			if out.after == 0 {
+			if out.err == nil && out.after == 0 {
 				out.after = requeueOrphan
 			}
 			return out

@@ -160,7 +160,8 @@ func (r *Request[T]) Snapshot() T {
 
 // Event records a Kubernetes event about the object, with the recorder of the engine: without one it
 // does nothing. EventType is corev1.EventTypeNormal or corev1.EventTypeWarning, action is what was
-// done, such as "Delete". Equal events are counted, and too many are dropped, as client-go does.
+// done, such as "Delete". A text of more than 1024 bytes is cut. Events of one type, reason and action are
+// one series, with the text of the first one, and too many are dropped, as client-go does.
 func (r *Request[T]) Event(eventType, reason, action, format string, args ...any) {
 	if r.Recorder != nil {
 		r.Recorder.Eventf(r.Object, nil, eventType, reason, action, format, args...)

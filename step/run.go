@@ -179,15 +179,20 @@ func (r *run[T]) endEarly(ctx context.Context, how journal.Result, after time.Du
 		}
 		r.journal.Note(ctx, journal.Finished{Result: how, Duration: time.Since(r.began)})
 	}
+	if how != journal.ResultStale && how != journal.ResultWaiting {
+		r.failures.forget()
+	}
 	return reconcile.Result{RequeueAfter: after}
 }
 
 // finish records how a reconcile ended, and returns what controller-runtime expects. If there is an
-// error, the delay comes from the rate limiter, which knows it.
+// error, the delay comes from the rate limiter, which knows it: the backoff, or the time that another
+// step has requested if that is earlier.
 func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (reconcile.Result, error) {
 	if out.err != nil && out.failure.Class == "" {
 		r.failures.classify(ctx, &out)
 	}
+	asked := out.err != nil && r.failures.atMost(&out, out.after)
 	slow := r.detectHotLoop(ctx, out.err != nil)
 	result := reconcile.Result{RequeueAfter: out.after}
 	if slow > 0 {
@@ -204,11 +209,15 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 	if out.err != nil {
 		after = out.delay
 	}
-	r.memory.timer.Set(r.now, after, out.err != nil)
+	r.memory.timer.Set(r.now, after, out.err != nil && !asked)
 	if r.journal != nil {
-		r.noteEnd(ctx, how, out, result)
+		r.noteEnd(ctx, how, out, result, asked)
 	}
+	failed := r.memory.failed
+	r.memory.failed = out.err != nil
 	switch {
+	case out.err == nil && failed && len(out.waits) > 0: // it may fail again, and by turns
+		return result, nil
 	case out.err == nil:
 		r.failures.forget()
 		return result, nil
@@ -224,8 +233,8 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 	}
 }
 
-// noteEnd records the end of a reconcile.
-func (r *run[T]) noteEnd(ctx context.Context, how journal.Result, out outcome, result reconcile.Result) {
+// noteEnd records the end of a reconcile. Asked says that a requested time comes before the backoff.
+func (r *run[T]) noteEnd(ctx context.Context, how journal.Result, out outcome, result reconcile.Result, asked bool) {
 	o := journal.Outcome{Err: out.err, Class: string(out.failure.Class), Remedy: out.failure.Remedy, RequeueAfter: result.RequeueAfter}
 	for _, w := range out.waits {
 		o.Waits = append(o.Waits, journal.Wait{For: w.For, Every: w.Every})
@@ -233,7 +242,10 @@ func (r *run[T]) noteEnd(ctx context.Context, how journal.Result, out outcome, r
 	switch {
 	case out.err != nil:
 		why := "backoff"
-		if out.failure.RetryAfter > 0 {
+		switch {
+		case asked:
+			why = "time"
+		case out.failure.RetryAfter > 0:
 			why = "throttled"
 		}
 		r.journal.Note(ctx, journal.Requeued{After: out.delay, Why: why, Failures: r.failures.count})

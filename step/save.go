@@ -87,12 +87,13 @@ func (s *saver[T]) save(ctx context.Context, out outcome, report unsavedReporter
 			changed = again
 		}
 	}
+	w.quiet = out.err != nil || w.memory.failed && len(out.waits) > 0 && out.after > 0
 	if status, ok := changed["status"]; ok {
 		err := w.write(ctx, partStatus, w.req.Object, status)
 		if err != nil && !(apierrors.IsNotFound(err) && w.memory.protection.isCleaned()) {
 			out = report.unsaved(ctx, out, w.writeFailed(ctx, partStatus, err))
-			if failure.IsTooLarge(err) {
-				if out = report.resummarize(out); w.writeConditions(ctx, w.req.Object) == nil {
+			if w.quiet = true; failure.IsTooLarge(err) || apierrors.IsInvalid(err) {
+				if out = report.resummarize(out); w.writeWithout(ctx, w.req.Object, refusedStatus(err)) == nil {
 					return out
 				}
 			}

@@ -20,7 +20,7 @@ import (
 // EventFilter returns a predicate that lets every event pass. It records what triggers reconciles,
 // and the last states of objects that are gone. [Engine.Complete] installs it; a program that
 // builds its controller otherwise passes it to builder.WithEventFilter.
-func (e *Engine[T]) EventFilter() predicate.Predicate { return eventFilter[T]{e} }
+func (e *Engine[T]) EventFilter() predicate.Predicate { return eventFilter[T]{engine: e} }
 
 // WrapHandler returns h so that the engine records which event has requested which reconcile. Use
 // it for watches of objects that the reconciled one does not own:
@@ -38,7 +38,10 @@ func (e *Engine[T]) WrapHandler(h handler.EventHandler) handler.EventHandler {
 func (e *Engine[T]) WatchReader(r client.Reader) client.Reader { return e.causes.WatchReader(r) }
 
 // An eventFilter sees the events of all watches of the controller, before they trigger a reconcile.
-type eventFilter[T client.Object] struct{ engine *Engine[T] }
+type eventFilter[T client.Object] struct {
+	engine *Engine[T]
+	alone  bool // no other watch reports the reconciled kind: see echo
+}
 
 // filtered reports whether b has an event filter that may hide events from those that are added to
 // it. The builder does not say which ones it has, and its field is only read here: if it is not
@@ -86,6 +89,9 @@ func (f eventFilter[T]) Update(ev event.UpdateEvent) bool {
 		// The watch was interrupted while one object was deleted and another one of its name
 		// created.
 		f.gone(ev.ObjectOld, false)
+	}
+	if ev.ObjectOld != nil && ev.ObjectNew != nil && f.echoes(ev.ObjectOld, ev.ObjectNew) {
+		return false
 	}
 	f.record(ev.ObjectNew, "", "updated")
 	return true

@@ -5,6 +5,7 @@ package step
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -43,6 +44,7 @@ type writer[T client.Object] struct {
 	// These are the resource versions of which the base has each part.
 	metadataVersion, statusVersion string
 	rebased                        bool // another client has changed the object since it was read
+	quiet                          bool // the event of a write of the status requests no reconcile
 	// theirs is what the API server has of a part once the changes of another client are in it,
 	// which the base does not have.
 	theirs map[savedPart]T
@@ -113,7 +115,7 @@ func (w *writer[T]) merged(part savedPart, theirs T) {
 // send sends the patch once.
 func (w *writer[T]) send(ctx context.Context, part savedPart, ours T, content any) (T, error) {
 	if part == partStatus {
-		answer, err := w.sendStatus(ctx, ours, content)
+		answer, err := w.sendExpecting(ctx, ours, content)
 		if err != nil {
 			return answer, err
 		}
@@ -131,6 +133,24 @@ func (w *writer[T]) send(ctx context.Context, part savedPart, ours T, content an
 	w.saved.metadata = true
 	w.wrote(part, answer)
 	w.advance(part, ours, answer.GetResourceVersion())
+	return answer, nil
+}
+
+// sendExpecting sends a patch of the status, whose event is an [echo] if the write is quiet. What was
+// applied to a version of another client shows the change of that one, too.
+func (w *writer[T]) sendExpecting(ctx context.Context, ours T, content any) (T, error) {
+	if !w.quiet || w.rebased {
+		w.memory.echo.Store(nil)
+		return w.sendStatus(ctx, ours, content)
+	}
+	expected := echoOf(ours)
+	w.memory.echo.Store(expected)
+	answer, err := w.sendStatus(ctx, ours, content)
+	if err != nil {
+		w.memory.echo.Store(nil)
+		return answer, err
+	}
+	w.memory.echo.Store(&echo{expected.status, answer.GetResourceVersion()})
 	return answer, nil
 }
 
@@ -284,6 +304,56 @@ func (w *writer[T]) merge(part savedPart, ours, theirs T, conflict error) (any, 
 	return patch, changed, nil
 }
 
+// refusedStatus returns the fields of the status that an error of the API server names, nil if it names
+// none, or the conditions.
+func refusedStatus(err error) []string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	var fields []string
+	for _, cause := range status.Status().Details.Causes {
+		field, ok := strings.CutPrefix(cause.Field, string(partStatus)+".")
+		field, _, _ = strings.Cut(field, ".")
+		field, _, _ = strings.Cut(field, "[")
+		if !ok || field == "conditions" {
+			return nil
+		}
+		fields = append(fields, field)
+	}
+	return fields
+}
+
+// writeWithout writes the status of ours without the fields that the API server has refused, or its
+// conditions alone if it is not known which those are, or refused again.
+func (w *writer[T]) writeWithout(ctx context.Context, ours T, refused []string) error {
+	if len(refused) == 0 {
+		return w.writeConditions(ctx, ours)
+	}
+	base, err1 := treeOf(w.base())
+	tree, err2 := jsonOf(ours)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	all, _ := tree.(map[string]any)
+	status, _ := all[string(partStatus)].(map[string]any)
+	was, _ := base[string(partStatus)].(map[string]any)
+	for _, field := range refused {
+		if delete(status, field); was[field] != nil {
+			status[field] = was[field]
+		}
+	}
+	rest := w.resource.newObject()
+	if err := json.Unmarshal(mustJSON(all), rest); err != nil {
+		return err
+	}
+	patch, changed := difference(base[string(partStatus)], status)
+	if !changed || w.write(ctx, partStatus, rest, patch) == nil {
+		return nil
+	}
+	return w.writeConditions(ctx, ours)
+}
+
 // writeConditions writes the conditions of ours and nothing else of its status.
 func (w *writer[T]) writeConditions(ctx context.Context, ours T) error {
 	all, err := condition.Of(ours)
@@ -317,6 +387,10 @@ func (w *writer[T]) writeFailed(ctx context.Context, part savedPart, err error) 
 	doing := "writing the " + string(part)
 	if part == partStatus && failure.IsTooLarge(err) {
 		return failure.Mark(fmt.Errorf("%s: %w", doing, err), failure.WithRemedy("the status is too large, and only its conditions are written: have the operator keep less in it"))
+	}
+	if part == partStatus && apierrors.IsInvalid(err) {
+		return failure.Mark(fmt.Errorf("%s: %w", doing, err), failure.WithRemedy(fmt.Sprintf(
+			"the definition of %s refuses what the operator writes: install the definition that belongs to this version of the operator; the rest of the status is written", w.resource.kind)))
 	}
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s: %w", doing, err)

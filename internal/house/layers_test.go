@@ -43,6 +43,7 @@ var layers = map[string]int{
 	"internal/recording":            2,
 	"internal/testkind":             0,
 	"internal/tenure":               0,
+	"internal/text":                 -1, // of conditions and events
 	"leader":                        1,
 	"sharding":                      2,
 	"internal/house":                0,

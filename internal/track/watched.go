@@ -110,9 +110,9 @@ type promptKey struct{}
 
 // WithPrompt returns a context for reads whose changes have to reach the object at once: no requested
 // time is soon enough, and that other objects of the kind are watched because they are owned does not
-// help.
-func WithPrompt(ctx context.Context) context.Context {
-	return context.WithValue(ctx, promptKey{}, true)
+// help. Read is called with each object that was read.
+func WithPrompt(ctx context.Context, read func(obj client.Object)) context.Context {
+	return context.WithValue(ctx, promptKey{}, read)
 }
 
 // An UnwatchedRead is a read of a kind that nothing watches.
@@ -139,6 +139,11 @@ func WithOwn(ctx context.Context) context.Context { return context.WithValue(ctx
 // noteUnwatched notes that an object or a list was read, if nothing watches its kind. A read that has
 // failed says nothing, and ends in a retry.
 func (r *Client) noteUnwatched(ctx context.Context, obj runtime.Object, key client.ObjectKey, err error) {
+	if read, ok := ctx.Value(promptKey{}).(func(client.Object)); ok && err == nil {
+		if one, ok := obj.(client.Object); ok {
+			read(one)
+		}
+	}
 	w := r.record.Watched
 	if w == nil || ctx.Value(ownKey{}) != nil || err != nil && !apierrors.IsNotFound(err) {
 		return

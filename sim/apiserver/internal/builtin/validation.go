@@ -22,6 +22,8 @@ var validations = map[string]func(obj object) field.ErrorList{
 	"/Secret":                             secret,
 	"/Service":                            validService,
 	"/PersistentVolumeClaim":              validClaim,
+	"/Event":                              validEvent,
+	"events.k8s.io/Event":                 validEvent,
 	"/Pod":                                func(o object) field.ErrorList { return validPod(child(o, "spec"), field.NewPath("spec")) },
 	"apps/Deployment":                     validDeployment,
 	"apps/ReplicaSet":                     func(o object) field.ErrorList { return workload(o, "deployment", "ReplicaSet") },
