@@ -41,6 +41,7 @@ var layers = map[string]int{
 	"internal/definitions":          0,
 	"internal/rings":                0,
 	"internal/recording":            2,
+	"internal/secrets":              0,
 	"internal/testkind":             0,
 	"internal/tenure":               0,
 	"leader":                        1,

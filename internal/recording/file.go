@@ -60,6 +60,9 @@ type Head struct {
 
 	// Left names the values of Secrets that are still in the file, because they are names, too.
 	Left []string `json:"left,omitempty"`
+
+	// Unsure names the values of Secrets that may still be in the file, in a form that is not known.
+	Unsure []string `json:"unsure,omitempty"`
 }
 
 // A Subject is an object that a recording is about.
