@@ -46,7 +46,7 @@ type value struct {
 
 // Add adds the values of a Secret, and those that kubectl has applied.
 func (v *Values) Add(secret *unstructured.Unstructured) {
-	each(secret, func(key, text string) string {
+	each(secret.DeepCopy(), func(key, text string) string {
 		of := fmt.Sprintf("Secret %s/%s, key %s", secret.GetNamespace(), secret.GetName(), key)
 		for _, part := range parts(text) {
 			v.add(value{of, part})
@@ -77,6 +77,25 @@ func (v *Values) Keep(names ...string) {
 		v.names[name] = true
 	}
 	v.byStart, v.squeezed = nil, nil
+}
+
+// Store makes of a Secret as users write it what an API server stores: stringData becomes data, and the
+// type is Opaque if there is none.
+func Store(secret *unstructured.Unstructured) {
+	if written, ok := secret.Object["stringData"].(map[string]any); ok {
+		data, _ := secret.Object["data"].(map[string]any) //nolint:errcheck // there may be none
+		if data == nil {
+			data = map[string]any{}
+		}
+		for key, entry := range written {
+			data[key] = base64.StdEncoding.EncodeToString([]byte(fmt.Sprint(entry)))
+		}
+		secret.Object["data"] = data
+		delete(secret.Object, "stringData")
+	}
+	if kind, _ := secret.Object["type"].(string); kind == "" {
+		secret.Object["type"] = string(corev1.SecretTypeOpaque)
+	}
 }
 
 // Rewrite replaces each value in a Secret, and in what kubectl has applied.
@@ -129,38 +148,48 @@ func eachIn(content map[string]any, with func(key, text string) string) {
 	}
 }
 
-// RedactObject returns a copy of an object in which no value is left. In a Secret, all values are hidden;
-// in other objects, those of v.
+// RedactObject returns a copy of an object in which no value is left. In a Secret, all of its own are
+// hidden; in other objects, those of v.
 func (v *Values) RedactObject(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	obj = obj.DeepCopy()
 	if !Is(obj) {
 		obj.Object, _ = v.RedactAny(obj.Object).(map[string]any) //nolint:errcheck // a map stays one
 		return obj
 	}
-	var own Values
+	own := &Values{names: v.names, list: slices.Clone(v.list)}
 	own.Add(obj)
-	short := map[string]bool{} // an annotation that is nothing but a value, of any length
-	for _, one := range own.list {
-		short[one.text] = true
-		short[base64.StdEncoding.EncodeToString([]byte(one.text))] = true
-	}
 	for _, field := range []string{"data", "stringData"} {
 		entries, _ := obj.Object[field].(map[string]any)
 		for key := range entries {
 			entries[key] = Hidden
 		}
 	}
-	annotations := obj.GetAnnotations()
-	for key, text := range annotations {
-		switch {
-		case key == corev1.LastAppliedConfigAnnotation, short[strings.TrimSpace(text)]:
-			annotations[key] = Hidden
-		default:
-			annotations[key] = v.Redact(own.Redact(text))
-		}
-	}
-	if len(annotations) > 0 {
-		obj.SetAnnotations(annotations)
+	if annotations, ok, _ := unstructured.NestedMap(obj.Object, "metadata", "annotations"); ok { //nolint:errcheck // what is no map has none
+		_ = unstructured.SetNestedField(obj.Object, own.RedactOfSecret(annotations), "metadata", "annotations") //nolint:errcheck // metadata is a map
 	}
 	return obj
+}
+
+// RedactOfSecret redacts what is in a Secret outside of its data, of which v has the values: also what
+// is nothing but a value, of any length, and what kubectl has applied.
+func (v *Values) RedactOfSecret(content any) any {
+	switch c := content.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(c))
+		for key, child := range c {
+			if out[key] = v.RedactOfSecret(child); key == corev1.LastAppliedConfigAnnotation {
+				out[key] = Hidden
+			}
+		}
+		return out
+	case string:
+		text := strings.TrimSpace(c)
+		decoded, err := base64.StdEncoding.DecodeString(text)
+		if text != "" && slices.ContainsFunc(v.list, func(one value) bool {
+			return one.text == text || err == nil && one.text == strings.TrimSpace(string(decoded))
+		}) {
+			return Hidden
+		}
+	}
+	return v.RedactAny(content)
 }
