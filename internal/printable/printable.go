@@ -56,6 +56,8 @@ func Text(text string) string {
 			b.WriteString(text[:n])
 		case r > 0xffff:
 			fmt.Fprintf(&b, `\U%08x`, r)
+		case r < 0x80:
+			fmt.Fprintf(&b, `\x%02x`, r)
 		default:
 			fmt.Fprintf(&b, `\u%04x`, r)
 		}
