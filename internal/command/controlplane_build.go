@@ -80,7 +80,7 @@ progress goes to standard error.`,
 var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
 func buildAssets(cmd *cobra.Command) (controlplane.Assets, error) {
-	return controlplane.Build(cmd.Context(), controlplane.BuildOptions{Progress: cmd.ErrOrStderr()})
+	return controlplane.Build(cmd.Context(), controlplane.BuildOptions{Progress: unchanged(cmd.ErrOrStderr())})
 }
 
 // quoteForShell quotes text if necessary, so that a shell takes it literally.

@@ -55,7 +55,7 @@ half; annotations of the Pod change that:
 }
 
 func runControlPlane(cmd *cobra.Command, flags startFlags) (err error) {
-	options, err := flags.options(cmd.ErrOrStderr())
+	options, err := flags.options(unchanged(cmd.ErrOrStderr()))
 	if err != nil {
 		return &exitError{code: 2, err: err}
 	}

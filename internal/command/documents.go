@@ -96,7 +96,7 @@ func documentsIn(root string, below bool) ([]string, error) {
 // styleFor returns a style with colors if w is a terminal and NO_COLOR is not set
 // (https://no-color.org).
 func styleFor(w io.Writer) diag.Style {
-	f, ok := w.(*os.File)
+	f, ok := fileOf(w)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
 		return diag.Plain
 	}

@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +23,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
+	"github.com/ctrlkit/ctrlkit/internal/printable"
+	"github.com/ctrlkit/ctrlkit/internal/secrets"
 	"github.com/ctrlkit/ctrlkit/internal/view"
 )
 
@@ -210,6 +210,9 @@ func (f *explainFlags) readObject(
 	switch {
 	case err == nil:
 		x.Object = obj
+		if secrets.Is(obj) {
+			x.Object = new(secrets.Values).RedactObject(obj)
+		}
 	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) && apierrors.IsNotFound(err): // the path was not found, not the object
 		return gvk, &unservedError{kind: kind}
 	case !apierrors.IsNotFound(err):
@@ -227,16 +230,6 @@ func writeJSON(w io.Writer, x any) error {
 	if err := encoder.Encode(x); err != nil {
 		return err
 	}
-	var escaped bytes.Buffer
-	for _, r := range text.String() {
-		if unicode.IsGraphic(r) || r == '\n' {
-			escaped.WriteRune(r)
-			continue
-		}
-		for _, unit := range utf16.Encode([]rune{r}) {
-			fmt.Fprintf(&escaped, `\u%04x`, unit)
-		}
-	}
-	_, err := w.Write(escaped.Bytes())
+	_, err := io.WriteString(w, printable.JSON(text.String()))
 	return err
 }

@@ -52,7 +52,7 @@ With -d or -l, fmt exits with code 1 if a document is not formatted.`,
 }
 
 func runFmt(cmd *cobra.Command, args []string, options formatOptions) error {
-	f := formatter{formatOptions: options, out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr()}
+	f := formatter{formatOptions: options, out: unchanged(cmd.OutOrStdout()), errOut: cmd.ErrOrStderr()}
 	if len(args) == 0 || len(args) == 1 && args[0] == "-" {
 		if options.write {
 			return usageError(fmt.Errorf("-w cannot write to standard input: name files, or omit -w"))

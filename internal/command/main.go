@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ctrlkit/ctrlkit/internal/printable"
 )
 
 const pluginPrefix = "kubectl-"
@@ -33,14 +35,14 @@ func Main() int {
 	}
 	cmd.SetArgs(args)
 	cmd.SetIn(os.Stdin)
-	cmd.SetOut(os.Stdout)
-	cmd.SetErr(os.Stderr)
+	cmd.SetOut(printable.NewWriter(os.Stdout))
+	cmd.SetErr(printable.NewWriter(os.Stderr))
 
 	used, err := cmd.ExecuteContextC(ctx)
 	if err != nil && !*started {
 		err = &exitError{code: usageCode(used), err: &usageMistake{err}}
 	}
-	report(os.Stderr, used, err)
+	report(printable.NewWriter(os.Stderr), used, err)
 	return exitCode(err)
 }
 

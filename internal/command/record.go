@@ -24,8 +24,9 @@ import (
 // recordFlags are the flags of "ctrlkit record".
 type recordFlags struct {
 	explainFlags
-	file  string
-	kinds []string
+	file   string
+	kinds  []string
+	unsure bool
 }
 
 func newRecordCommand() *cobra.Command {
@@ -57,6 +58,7 @@ Exit codes: 0 the file is written, 1 an error, 2 wrong usage.`,
 	set.StringVarP(&flags.namespace, "namespace", "n", "", "the `NAMESPACE` of the objects (default that of the context; with --kinds, all)")
 	set.StringVarP(&flags.file, "output", "o", "", "`FILE` to write, - is standard output")
 	set.StringSliceVar(&flags.kinds, "kinds", nil, "`KIND,KIND` of which all objects are recorded")
+	set.BoolVar(&flags.unsure, "unsure", false, "write the file although it may have values of Secrets in a form that is not known")
 	return cmd
 }
 
@@ -86,6 +88,10 @@ func (f *recordFlags) record(cmd *cobra.Command, args []string) error {
 	}
 	asked := f.addReports(cmd.Context(), config, recorded)
 	recorded.Hide(secrets)
+	if len(recorded.Unsure) > 0 && !f.unsure {
+		return fmt.Errorf("the file may have values of Secrets in a form that is not known, and is not written: %s; leave out the objects that have them, "+
+			"or write it with --unsure and search it yourself", strings.Join(recorded.Unsure, ", "))
+	}
 	if err := f.write(cmd.OutOrStdout(), recorded); err != nil {
 		return err
 	}

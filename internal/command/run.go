@@ -153,7 +153,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	o.Supervisor = []string{self, superviseName}
 	o.Page = pageOfRun
-	o.Out, o.Err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+	o.Out, o.Err = unchanged(cmd.OutOrStdout()), unchanged(cmd.ErrOrStderr())
 	return asExit(run.Run(cmd.Context(), o), len(o.Until) > 0)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/ctrlkit/ctrlkit/internal/printable"
 	simreport "github.com/ctrlkit/ctrlkit/sim/report"
 )
 
@@ -59,6 +60,25 @@ Exit codes: 0 no findings, 1 findings, 2 wrong usage.`,
 }
 
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := fileOf(w)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// fileOf returns the file that is written to, if it is one, for a command that draws on terminals:
+// its escape sequences pass from now on.
+func fileOf(w io.Writer) (*os.File, bool) {
+	if out, ok := w.(*printable.Writer); ok {
+		return out.Draws()
+	}
+	f, ok := w.(*os.File)
+	return f, ok
+}
+
+// unchanged returns what is behind a writer, for the output of other programs, for source, and for
+// what makes its text printable itself.
+func unchanged(w io.Writer) io.Writer {
+	if out, ok := w.(*printable.Writer); ok {
+		return out.Unchanged()
+	}
+	return w
 }

@@ -35,13 +35,13 @@ func newSuperviseCommand() *cobra.Command {
 			if isolated != "" {
 				isolation, err := run.ParseIsolation(isolated)
 				if err == nil {
-					err = isolation.Enter(cmd.OutOrStdout())
+					err = isolation.Enter(unchanged(cmd.OutOrStdout()))
 				}
 				if err != nil {
 					return err
 				}
 			}
-			code, err := run.Supervise(cmd.InOrStdin(), args, superviseGrace, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			code, err := run.Supervise(cmd.InOrStdin(), args, superviseGrace, unchanged(cmd.OutOrStdout()), unchanged(cmd.ErrOrStderr()))
 			if err != nil {
 				return err
 			}

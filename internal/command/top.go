@@ -21,6 +21,7 @@ import (
 	human "k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/rest"
 
+	"github.com/ctrlkit/ctrlkit/internal/printable"
 	"github.com/ctrlkit/ctrlkit/internal/view"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
@@ -75,7 +76,7 @@ func (f *topFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	out, isFile := cmd.OutOrStdout().(*os.File)
+	out, isFile := fileOf(cmd.OutOrStdout())
 	if f.output.value == "text" && isFile && term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb" {
 		return (&topScreen{flags: f, config: config, ask: ask, out: out, filter: f.text}).run(cmd.Context())
 	}
@@ -216,8 +217,9 @@ func groupLines(g *view.Group, now time.Time, chosen int) []string {
 	return []string{head, "    " + before + strings.Join(names, ", ") + more}
 }
 
-// cutLine cuts what does not fit.
+// cutLine returns a line without what acts on a terminal, and cuts what does not fit.
 func cutLine(text string, width int) string {
+	text = printable.Line(text)
 	if width <= 0 || utf8.RuneCountInString(text) <= width {
 		return text
 	}

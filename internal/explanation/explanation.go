@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/internal/printable"
 )
 
 // An Explanation is what is known about an object, from the API server and from its operator. At
@@ -60,7 +61,7 @@ func (x *Explanation) Write(w io.Writer) error {
 		p.line("")
 		p.line("Steps and causes are not known: %s", short(x.NoReport))
 	}
-	if p.leftOut || strings.Contains(p.text.String(), moreCharacters) {
+	if p.leftOut || strings.Contains(p.text.String(), printable.MoreCharacters) {
 		p.line("")
 		p.line("Not everything is shown; -o json shows it")
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/internal/printable"
 )
 
 // A page is the text of an explanation while it is written.
@@ -26,7 +27,7 @@ type page struct {
 }
 
 func (p *page) line(format string, args ...any) {
-	p.text.WriteString(cut(oneLine(fmt.Sprintf(format, args...)), mostLine) + "\n")
+	p.text.WriteString(printable.Cut(oneLine(fmt.Sprintf(format, args...)), mostLine) + "\n")
 }
 
 // table writes rows with aligned columns, each row on one line.
@@ -34,7 +35,7 @@ func (p *page) table(rows [][]string) {
 	tw := tabwriter.NewWriter(&p.text, 0, 0, 3, ' ', 0)
 	for _, row := range rows {
 		for i := range row {
-			row[i] = cut(oneLine(row[i]), 2*mostText)
+			row[i] = printable.Cut(oneLine(row[i]), 2*mostText)
 		}
 		fmt.Fprintln(tw, "  "+strings.TrimRight(strings.Join(row, "\t"), "\t"))
 	}

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/ctrlkit/ctrlkit/internal/printable"
 )
 
 // The bounds of what is shown. What exceeds them is counted.
@@ -23,50 +23,11 @@ const (
 	mostAdvice     = 4  // about the object, and from each controller
 )
 
-// oneLine joins the lines of a text, such as those of an error, and escapes what acts on a terminal
-// as Go does in a string: what an object says must not move the cursor, begin a line or reverse the
-// direction of writing.
-func oneLine(text string) string {
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
-	if utf8.ValidString(text) && !strings.ContainsFunc(text, acts) {
-		return text
-	}
-	var b strings.Builder
-	for len(text) > 0 {
-		r, n := utf8.DecodeRuneInString(text)
-		switch {
-		case r == utf8.RuneError && n == 1, r < 0x80 && acts(r):
-			fmt.Fprintf(&b, `\x%02x`, text[0])
-		case r > 0xffff && acts(r):
-			fmt.Fprintf(&b, `\U%08x`, r)
-		case acts(r):
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			b.WriteString(text[:n])
-		}
-		text = text[n:]
-	}
-	return b.String()
-}
-
-// acts reports whether a character acts instead of being visible: control characters, those that
-// change the direction of writing, and those of no width.
-func acts(r rune) bool { return !unicode.IsGraphic(r) }
+// oneLine joins the lines of a text and escapes what acts on a terminal.
+func oneLine(text string) string { return printable.Line(text) }
 
 // short returns a text on one line. If it is too long, it is cut, and says so.
-func short(text string) string { return cut(oneLine(text), mostText) }
-
-// cut returns the beginning of a text that is too long, and says so.
-func cut(text string, most int) string {
-	const room = 40 // for the note: a text that was cut is not cut again
-	if len(text) <= most+room || utf8.RuneCountInString(text) <= most+room {
-		return text
-	}
-	runes := []rune(text)
-	return fmt.Sprintf("%s… (%d%s", string(runes[:most]), len(runes)-most, moreCharacters)
-}
-
-const moreCharacters = " more characters)"
+func short(text string) string { return printable.Cut(printable.Line(text), mostText) }
 
 // choose returns the indexes of the most items that matter most, in their order: rank is 0 for
 // those that do.

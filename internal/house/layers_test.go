@@ -41,6 +41,8 @@ var layers = map[string]int{
 	"internal/definitions":          0,
 	"internal/rings":                0,
 	"internal/recording":            2,
+	"internal/secrets":              0,
+	"internal/printable":            -1, // text of others, for whatever prints it
 	"internal/testkind":             0,
 	"internal/tenure":               0,
 	"internal/text":                 -1, // of conditions and events

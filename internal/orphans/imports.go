@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/ctrlkit/ctrlkit/internal/printable"
 )
 
 // ImportPath is where an operator serves what can be imported, below the address of its metrics.
@@ -45,10 +47,10 @@ const mostOfAnnotation = 100 << 10
 func (a *Adoption) hint() string {
 	value := strings.Join(a.Patterns, ",")
 	if len(value) > mostOfAnnotation {
-		return fmt.Sprintf("# These are too many ids for the annotation %s of namespace %s: import them in parts, by NAME.\n", adoptAnnotation, clean(a.Namespace))
+		return fmt.Sprintf("# These are too many ids for the annotation %s of namespace %s: import them in parts, by NAME.\n", adoptAnnotation, printable.Line(a.Namespace))
 	}
 	return fmt.Sprintf("# To let objects of namespace %[1]s adopt them: kubectl annotate namespace %[1]s %[2]s='%[3]s'\n",
-		clean(a.Namespace), adoptAnnotation, strings.ReplaceAll(clean(value), "'", `'\''`))
+		printable.Line(a.Namespace), adoptAnnotation, strings.ReplaceAll(printable.Line(value), "'", `'\''`))
 }
 
 // An Import is what can be imported from one system.
@@ -72,7 +74,7 @@ func (r *Imports) Err() error {
 	var all []string
 	for _, s := range r.Systems {
 		if s.Error != "" {
-			all = append(all, clean(s.Name+": "+s.Error))
+			all = append(all, printable.Line(s.Name+": "+s.Error))
 		}
 	}
 	if len(all) == 0 {
@@ -99,7 +101,7 @@ func (r *Imports) Write(w io.Writer) error {
 				b.WriteString("---\n")
 			}
 			first = false
-			fmt.Fprintf(&b, "# from %s\n%s", clean(s.Name), data)
+			fmt.Fprintf(&b, "# from %s\n%s", printable.Line(s.Name), data)
 		}
 	}
 	_, err := w.Write(b.Bytes())

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/ctrlkit/ctrlkit/internal/printable"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -61,7 +62,7 @@ func (r *Report) Err() error {
 	var all []string
 	for _, s := range r.Systems {
 		if s.Error != "" {
-			all = append(all, clean(s.Name+": "+s.Error))
+			all = append(all, printable.Line(s.Name+": "+s.Error))
 		}
 	}
 	if len(all) == 0 {
@@ -101,21 +102,11 @@ func (r *Report) Write(w io.Writer) error {
 			if o.Scope != "" {
 				id += " in " + o.Scope
 			}
-			fmt.Fprintf(t, "%s\t%s\tuid %s\tno object of this operator in this cluster has it\n", clean(s.Name), clean(id), clean(o.Owner))
+			fmt.Fprintf(t, "%s\t%s\tuid %s\tno object of this operator in this cluster has it\n", printable.Line(s.Name), printable.Line(id), printable.Line(o.Owner))
 		}
 		for _, m := range s.Missing {
-			fmt.Fprintf(t, "%s\t%s\t%s\tthe resource is gone\n", clean(s.Name), clean(m.ID), clean(m.String()))
+			fmt.Fprintf(t, "%s\t%s\t%s\tthe resource is gone\n", printable.Line(s.Name), printable.Line(m.ID), printable.Line(m.String()))
 		}
 	}
 	return t.Flush()
-}
-
-// clean replaces what could end a cell or control a terminal: names come from other systems.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
-			return '?'
-		}
-		return r
-	}, text)
 }

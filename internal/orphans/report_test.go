@@ -24,10 +24,10 @@ func TestReport(t *testing.T) {
 	if err := r.Write(&text); err != nil {
 		t.Fatal(err)
 	}
-	want := `SYSTEM     RESOURCE       OBJECT               PROBLEM
-nats://a   Z              uid u1               no object of this operator in this cluster has it
-nats://a   evil?[2J?tab   uid u2               no object of this operator in this cluster has it
-nats://a   ORDERS         Stream shop/orders   the resource is gone
+	want := `SYSTEM     RESOURCE          OBJECT               PROBLEM
+nats://a   Z                 uid u1               no object of this operator in this cluster has it
+nats://a   evil\x1b[2J tab   uid u2               no object of this operator in this cluster has it
+nats://a   ORDERS            Stream shop/orders   the resource is gone
 `
 	if diff := cmp.Diff(want, text.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ctrlkit/ctrlkit/internal/secrets"
 	"github.com/ctrlkit/ctrlkit/sim/memory"
 )
 
@@ -45,11 +46,12 @@ func (s State) Until(later State) []Change {
 			phase[k] = &history{key: k, last: now}
 		}
 	}
-	byUID := map[string]map[string]any{}
+	byUID, values := map[string]map[string]any{}, new(secrets.Values)
 	for _, state := range []State{s, later} {
 		for _, content := range state {
 			byUID[uidOf(content)] = content
+			addSecret(values, &unstructured.Unstructured{Object: content})
 		}
 	}
-	return changesOf(phase, func(uid string) map[string]any { return byUID[uid] })
+	return changesOf(phase, func(uid string) map[string]any { return byUID[uid] }, values)
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/internal/secrets"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/memory"
@@ -307,9 +308,10 @@ func (p *planner) change(apply func(*memory.Cluster, *unstructured.Unstructured,
 
 // phase ends a phase and returns what has changed in it.
 func (p *planner) phase() []Change {
-	byUID := map[string]map[string]any{}
+	byUID, values := map[string]map[string]any{}, new(secrets.Values)
 	for _, o := range p.cluster.Objects() {
-		byUID[string((&unstructured.Unstructured{Object: o.Content}).GetUID())] = o.Content
+		byUID[uidOf(o.Content)] = o.Content
+		addSecret(values, &unstructured.Unstructured{Object: o.Content})
 	}
 	ended := p.recorder.next()
 	for _, h := range ended {
@@ -317,7 +319,7 @@ func (p *planner) phase() []Change {
 			byUID[uidOf(h.first)] = h.first
 		}
 	}
-	return changesOf(ended, func(uid string) map[string]any { return byUID[uid] })
+	return changesOf(ended, func(uid string) map[string]any { return byUID[uid] }, values)
 }
 
 // finish adds what is not about objects.

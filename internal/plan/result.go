@@ -12,10 +12,12 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ctrlkit/ctrlkit/internal/difference"
+	"github.com/ctrlkit/ctrlkit/internal/secrets"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
 )
 
@@ -114,12 +116,13 @@ func (c Change) String() string {
 const loops = 5
 
 // changesOf returns what has become of the objects of a phase, in the order of their first changes.
-// owners finds objects that did not change.
-func changesOf(phase map[key]*history, owners func(uid string) map[string]any) []Change {
+// owners finds objects that did not change, and values are those of Secrets.
+func changesOf(phase map[key]*history, owners func(uid string) map[string]any, values *secrets.Values) []Change {
+	addSecrets(values, phase)
 	histories := slices.SortedFunc(maps.Values(phase), func(a, b *history) int { return cmp.Compare(a.order, b.order) })
 	var changes []Change
 	for _, h := range histories {
-		if c, ok := h.change(); ok {
+		if c, ok := h.change(values); ok {
 			c.Owner = top(h, owners)
 			changes = append(changes, c)
 		}
@@ -127,7 +130,25 @@ func changesOf(phase map[key]*history, owners func(uid string) map[string]any) [
 	return changes
 }
 
-func (h *history) change() (Change, bool) {
+// addSecrets adds what Secrets had and have.
+func addSecrets(values *secrets.Values, phase map[key]*history) {
+	for _, h := range phase {
+		for _, content := range []map[string]any{h.first, h.last} {
+			if obj := (&unstructured.Unstructured{Object: content}); content != nil {
+				values.Keep(obj.GetName(), obj.GetNamespace(), obj.GetKind())
+				addSecret(values, obj)
+			}
+		}
+	}
+}
+
+func addSecret(values *secrets.Values, obj *unstructured.Unstructured) {
+	if secrets.Is(obj) {
+		values.Add(obj)
+	}
+}
+
+func (h *history) change(values *secrets.Values) (Change, bool) {
 	content := cmpMap(h.last, h.first)
 	obj := &unstructured.Unstructured{Object: content}
 	c := Change{Group: h.resource.Group, Kind: obj.GetKind(), Namespace: h.namespace, Name: h.name, By: Others, Repeats: h.repeats}
@@ -157,7 +178,7 @@ func (h *history) change() (Change, bool) {
 		c.Action = Update
 	}
 	if c.Action == Update || c.Action == Replace {
-		c.Fields = fieldsOf(c, h.first, h.last)
+		c.Fields = fieldsOf(c, h.first, h.last, values)
 	}
 	if c.Action == Replace { // like a new object, it has no status that can be compared
 		c.Fields = slices.DeleteFunc(c.Fields, func(f Field) bool { return f.Path == "status" || strings.HasPrefix(f.Path, "status.") })
@@ -180,17 +201,20 @@ func uidOf(content map[string]any) string {
 	return string((&unstructured.Unstructured{Object: content}).GetUID())
 }
 
-// fieldsOf returns the fields that have changed to more than another time.
-func fieldsOf(c Change, from, to map[string]any) []Field {
-	secret := c.Group == "" && c.Kind == "Secret"
+// fieldsOf returns the fields that have changed to more than another time, without values of Secrets.
+func fieldsOf(c Change, from, to map[string]any, values *secrets.Values) []Field {
+	secret, redact := c.Group == "" && c.Kind == "Secret", values.RedactAny
+	if secret {
+		redact = values.RedactOfSecret
+	}
 	var fields []Field
 	for _, f := range difference.Of(trial.Essential(from), trial.Essential(to), difference.Options{Keyed: true, Hidden: func(path string) bool {
-		return secret && (strings.HasPrefix(path, "data") || strings.HasPrefix(path, "stringData"))
+		return secret && (strings.HasPrefix(path, "data") || strings.HasPrefix(path, "stringData") || strings.Contains(path, corev1.LastAppliedConfigAnnotation))
 	}}) {
 		if isTime(f.From) && isTime(f.To) {
 			continue
 		}
-		fields = append(fields, Field(f))
+		fields = append(fields, Field{Path: f.Path, From: redact(f.From), To: redact(f.To)})
 	}
 	return fields
 }

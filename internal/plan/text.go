@@ -9,6 +9,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/ctrlkit/ctrlkit/internal/printable"
 )
 
 // A Style says how a plan is written.
@@ -100,6 +102,8 @@ type writer struct {
 	text strings.Builder
 }
 
+// line writes a line. What comes from the cluster was passed through [printable.Line] before it was
+// painted.
 func (w *writer) line(format string, args ...any) { fmt.Fprintf(&w.text, format+"\n", args...) }
 
 func (w *writer) list(title string, lines []string) {
@@ -108,7 +112,10 @@ func (w *writer) list(title string, lines []string) {
 	}
 	w.line("%s:", title)
 	for _, text := range lines {
-		w.line("  - %s", text)
+		if w.Markdown {
+			text = printable.Markdown(text)
+		}
+		w.line("  - %s", printable.Line(text))
 	}
 	w.line("")
 }
@@ -148,7 +155,7 @@ func (w *writer) changes(changes []Change) {
 	for _, owner := range owners {
 		if owner != "" {
 			w.line("")
-			w.line("  %s", w.paint("1", strings.Replace(owner, "/", " ", 1)))
+			w.line("  %s", w.paint("1", w.shown(strings.Replace(owner, "/", " ", 1))))
 		}
 		for _, members := range byOwner[owner] {
 			w.change(members)
@@ -160,7 +167,7 @@ func (w *writer) changes(changes []Change) {
 			parts[i] = fmt.Sprintf("%d × %s", assumed[kind], kind)
 		}
 		w.line("")
-		w.line("  %s", w.paint("2", "other controllers, assumed: "+strings.Join(parts, ", ")+" (--all)"))
+		w.line("  %s", w.paint("2", w.shown("other controllers, assumed: "+strings.Join(parts, ", ")+" (--all)")))
 	}
 	w.line("")
 }
@@ -181,8 +188,9 @@ func (w *writer) change(members []Change) {
 	if len(members) > 1 {
 		text = fmt.Sprintf("%d × %s alike: %s", len(members), c.Kind, names(members))
 	}
+	text = w.shown(text)
 	for _, remark := range remarks(c) {
-		text += "  " + w.paint("2", "# "+remark)
+		text += "  " + w.paint("2", w.shown("# "+remark))
 	}
 	if w.Markdown { // diff colors what begins with + and -
 		w.line("%s %s", symbol.sign, text)
@@ -196,7 +204,7 @@ func (w *writer) change(members []Change) {
 			continue
 		}
 		from, to := shorts(f.From, f.To)
-		w.line("          %s: %s → %s", f.Path, from, to)
+		w.line("          %s", w.shown(fmt.Sprintf("%s: %s → %s", f.Path, from, to)))
 	}
 	if hidden > 0 {
 		w.line("          %s", w.paint("2", count(hidden, "more field")+" of the status (--all)"))
@@ -235,6 +243,14 @@ func names(members []Change) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
+}
+
+// shown returns a text of the cluster on one line.
+func (w *writer) shown(text string) string {
+	if w.Markdown {
+		return printable.Code(text)
+	}
+	return printable.Line(text)
 }
 
 func (w *writer) paint(code, text string) string {

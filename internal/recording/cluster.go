@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/pager"
+
+	"github.com/ctrlkit/ctrlkit/internal/secrets"
 )
 
 // A Request says what to record.
@@ -52,7 +54,7 @@ var skipped = map[schema.GroupResource]bool{
 	{Resource: "componentstatuses"}:              true,
 }
 
-var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+var resourceOfSecrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
 // resource is one whose objects can be listed.
 type resource struct {
@@ -212,7 +214,7 @@ func (r *reader) list(ctx context.Context, of schema.GroupVersionResource, names
 func (r *reader) otherSecrets(ctx context.Context, recording *Recording) []*unstructured.Unstructured {
 	var list []*unstructured.Unstructured
 	add := func(obj *unstructured.Unstructured) {
-		if isSecret(obj) && recording.Find(SubjectOf(obj)) == nil {
+		if secrets.Is(obj) && recording.Find(SubjectOf(obj)) == nil {
 			list = append(list, obj)
 		}
 	}
@@ -222,18 +224,18 @@ func (r *reader) otherSecrets(ctx context.Context, recording *Recording) []*unst
 		}
 		return list
 	}
-	before := r.unread[secrets.Resource]
-	delete(r.unread, secrets.Resource)
-	r.list(ctx, secrets, "", add)
-	if why := r.unread[secrets.Resource]; why != "" {
+	before := r.unread[resourceOfSecrets.Resource]
+	delete(r.unread, resourceOfSecrets.Resource)
+	r.list(ctx, resourceOfSecrets, "", add)
+	if why := r.unread[resourceOfSecrets.Resource]; why != "" {
 		r.unread["secrets of all namespaces"] = "copies of their values in recorded objects would not be found: " + why
-		delete(r.unread, secrets.Resource)
+		delete(r.unread, resourceOfSecrets.Resource)
 		for _, uid := range r.order {
 			add(r.objects[uid])
 		}
 	}
 	if before != "" {
-		r.unread[secrets.Resource] = before
+		r.unread[resourceOfSecrets.Resource] = before
 	}
 	return list
 }

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/ctrlkit/ctrlkit/internal/printable"
 )
 
 // The head of a file says its version.
@@ -60,6 +63,9 @@ type Head struct {
 
 	// Left names the values of Secrets that are still in the file, because they are names, too.
 	Left []string `json:"left,omitempty"`
+
+	// Unsure names the values of Secrets that may still be in the file, in a form that is not known.
+	Unsure []string `json:"unsure,omitempty"`
 }
 
 // A Subject is an object that a recording is about.
@@ -100,7 +106,7 @@ func (r *Recording) Write(w io.Writer) error {
 		parts = append(parts, obj.Object)
 	}
 	for i, part := range parts {
-		text, err := yaml.Marshal(part)
+		text, err := encode(part)
 		if err != nil {
 			return fmt.Errorf("encoding the recording: %w", err)
 		}
@@ -113,6 +119,21 @@ func (r *Recording) Write(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// encode returns a part of a file as YAML. YAML has no way to write some characters in a block, and
+// others act on the terminal of who reads it: a part that has any is written as JSON, which is YAML,
+// with each of them escaped.
+func encode(part any) (string, error) {
+	text, err := yaml.Marshal(part)
+	if err == nil && printable.Is(string(text)) {
+		return string(text), nil
+	}
+	asJSON, err := json.MarshalIndent(part, "", "  ")
+	if err != nil {
+		return "", err
+	}
+	return printable.Text(string(asJSON)) + "\n", nil
 }
 
 // sort orders the objects: subjects, others, definitions.

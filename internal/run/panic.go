@@ -4,10 +4,11 @@
 package run
 
 import (
-	"fmt"
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/ctrlkit/ctrlkit/internal/printable"
 )
 
 // panicIn finds the panic that ended a Go program in the last lines of its log. The description has
@@ -139,26 +140,18 @@ func loggedLine(text string) string {
 	var b strings.Builder
 	last := 0
 	for _, at := range escapes.FindAllStringIndex(text, -1) {
-		b.WriteString(printable(text[last:at[0]]))
+		b.WriteString(logged(text[last:at[0]]))
 		b.WriteString(text[at[0]:at[1]])
 		last = at[1]
 	}
-	b.WriteString(printable(text[last:]))
+	b.WriteString(logged(text[last:]))
 	if last > 0 {
 		b.WriteString("\x1b[0m")
 	}
 	return b.String()
 }
 
-// printable escapes characters that would control the terminal, as Go does.
-func printable(text string) string {
-	var b strings.Builder
-	for _, r := range strings.ReplaceAll(strings.TrimSuffix(text, "\r"), "\t", "    ") {
-		if acts(r) {
-			fmt.Fprintf(&b, `\u%04x`, r)
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
+// logged escapes characters that would control the terminal.
+func logged(text string) string {
+	return printable.Line(strings.ReplaceAll(strings.TrimSuffix(text, "\r"), "\t", "    "))
 }

@@ -14,6 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ctrlkit/ctrlkit/internal/printable"
 )
 
 // Level says how good a state is. It determines the color.
@@ -394,17 +396,8 @@ func soundsBad(word string) bool {
 	return false
 }
 
-// oneLine makes text safe to show within a line: white space becomes one space, and characters that
-// control a terminal, or change the direction of writing, are removed.
+// oneLine makes text safe to show within a line: white space becomes one space, and what acts on a
+// terminal is escaped.
 func oneLine(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if acts(r) && !unicode.IsSpace(r) {
-			return -1
-		}
-		return r
-	}, text)
-	return strings.Join(strings.Fields(text), " ")
+	return printable.Line(strings.Join(strings.Fields(text), " "))
 }
-
-// acts reports whether a character controls the terminal instead of being shown.
-func acts(r rune) bool { return !unicode.IsGraphic(r) }

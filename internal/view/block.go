@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ctrlkit/ctrlkit/internal/printable"
 )
 
 //go:embed assets/page.css assets/page.js assets/*.html
@@ -53,7 +55,7 @@ func render(id, name string, data any, within ...block) block {
 		fmt.Fprintf(&text, `<p id="%s" class="problem">%s</p>`, template.HTMLEscapeString(id), template.HTMLEscapeString(err.Error()))
 	}
 	quoted := `id="` + template.HTMLEscapeString(id) + `"`
-	html := strings.Replace(strings.TrimSpace(text.String()), quoted, quoted+" data-live", 1)
+	html := strings.Replace(strings.TrimSpace(printable.JSON(text.String())), quoted, quoted+" data-live", 1)
 	return block{id: id, html: html, within: within}
 }
 

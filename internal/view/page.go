@@ -6,6 +6,8 @@ package view
 import (
 	"html/template"
 	"io"
+
+	"github.com/ctrlkit/ctrlkit/internal/printable"
 )
 
 // A frame is what every page has around its content.
@@ -30,5 +32,5 @@ func writePage(w io.Writer, v *viewing, name, content, version string) error {
 	for _, t := range v.table.tallies() {
 		f.Kinds = append(f.Kinds, t.Kind.Kind)
 	}
-	return templates.ExecuteTemplate(w, "page", f)
+	return templates.ExecuteTemplate(printable.NewWriter(w), "page", f)
 }

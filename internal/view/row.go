@@ -105,7 +105,7 @@ func rowOf(obj client.Object, kind schema.GroupVersionKind, result journal.Resul
 		r.state = cmp.Or(ofResult[result], ofConditions(ready, meta.FindStatusCondition(conditions, condition.Reconciling)), NotReady)
 	}
 	r.state = cmp.Or(r.state, NotReady)
-	r.message = explanation.OneLine(r.message)
+	r.reason, r.message = explanation.OneLine(r.reason), explanation.OneLine(r.message)
 	r.group = r.groupKey()
 	r.text = strings.ToLower(r.object.String() + " " + r.object.Group + " " + string(r.state) + " " + r.reason + " " + r.message)
 	return r

@@ -10,6 +10,8 @@ import (
 	"io"
 	"path"
 	"strings"
+
+	"github.com/ctrlkit/ctrlkit/internal/printable"
 )
 
 //go:embed page.html
@@ -76,7 +78,7 @@ func (d *Document) HTML(w io.Writer) error {
 	for i := range d.Simulations {
 		list = append(list, simulation{&d.Simulations[i], i + 1})
 	}
-	if err := page.Execute(w, list); err != nil {
+	if err := page.Execute(printable.NewWriter(w), list); err != nil {
 		return fmt.Errorf("writing a page: %w", err)
 	}
 	return nil

@@ -1,0 +1,362 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package secrets
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/hex"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A pattern is a value, or the middle of one in base64 or in hexadecimal.
+type pattern struct {
+	text   string
+	value  value
+	encode func(standIn string) string // nil if it is the value itself
+}
+
+// patterns returns what is searched for.
+func (v *Values) patterns() map[[Shortest]byte][]pattern {
+	if v.byStart != nil {
+		return v.byStart
+	}
+	v.byStart = map[[Shortest]byte][]pattern{}
+	seen := map[string]bool{}
+	for _, one := range v.list {
+		if len(one.text) < Shortest || v.names[one.text] || seen[one.text] {
+			continue
+		}
+		seen[one.text] = true
+		v.search(pattern{one.text, one, nil})
+		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			for before := range 3 {
+				middle := func(text string) string { return inTheMiddle(e, text, before) }
+				v.search(pattern{middle(one.text), one, middle})
+			}
+		}
+		lower := func(text string) string { return hex.EncodeToString([]byte(text)) }
+		upper := func(text string) string { return strings.ToUpper(lower(text)) }
+		v.search(pattern{lower(one.text), one, lower})
+		v.search(pattern{upper(one.text), one, upper})
+	}
+	for _, list := range v.byStart {
+		slices.SortStableFunc(list, func(a, b pattern) int { return len(b.text) - len(a.text) })
+	}
+	return v.byStart
+}
+
+func (v *Values) search(p pattern) {
+	if len(p.text) >= Shortest {
+		start := [Shortest]byte([]byte(p.text[:Shortest]))
+		v.byStart[start] = append(v.byStart[start], p)
+	}
+}
+
+// inTheMiddle returns the characters of base64 that a text alone decides if so many bytes are
+// before it.
+func inTheMiddle(e *base64.Encoding, text string, before int) string {
+	bits := len(text) * 8
+	skipped := (6 - before*8%6) % 6 // bits that share a character with what is before
+	first := (before*8 + 5) / 6
+	count := max(0, bits-skipped) / 6
+	all := e.EncodeToString([]byte(strings.Repeat("\x00", before) + text))
+	return all[min(first, len(all)):min(first+count, len(all))]
+}
+
+// A span is a part of a text to replace.
+type span struct {
+	from, to int
+	with     string
+}
+
+// Replace replaces the values in a text by what stands for them, also in what is encoded in it.
+func (v *Values) Replace(text string, standIn func(value string) string) string {
+	if v.names[text] || len(text) < Shortest {
+		return text
+	}
+	s := &searching{v: v, standIn: standIn}
+	return s.replaced(text, 0)
+}
+
+// Redact replaces the values in a text by [Hidden].
+func (v *Values) Redact(text string) string {
+	if v.names[text] || len(text) < Shortest {
+		return text
+	}
+	s := &searching{v: v, standIn: func(string) string { return Hidden }}
+	var out strings.Builder
+	last := 0
+	for _, found := range s.spans(text, 0) {
+		out.WriteString(text[last:found.from] + Hidden)
+		last = found.to
+	}
+	return out.String() + text[last:]
+}
+
+// RedactAny redacts the texts in a value as in JSON. Whole numbers that are values are hidden, too;
+// keys that could be names of fields stay.
+func (v *Values) RedactAny(content any) any {
+	switch c := content.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(c))
+		for key, child := range c {
+			if !IsWord(key) {
+				key = v.Redact(key)
+			}
+			out[key] = v.RedactAny(child)
+		}
+		return out
+	case []any:
+		out := make([]any, len(c))
+		for i, child := range c {
+			out[i] = v.RedactAny(child)
+		}
+		return out
+	case string:
+		return v.Redact(c)
+	case int64:
+		if text := strconv.FormatInt(c, 10); v.Redact(text) != text {
+			return Hidden
+		}
+	}
+	return content
+}
+
+// searching is the search of one text.
+type searching struct {
+	v       *Values
+	standIn func(value string) string
+	over    bool // not all was searched
+}
+
+func (s *searching) replaced(text string, deep int) string {
+	var out strings.Builder
+	last := 0
+	for _, found := range s.spans(text, deep) {
+		out.WriteString(text[last:found.from] + found.with)
+		last = found.to
+	}
+	if last == 0 {
+		return text
+	}
+	return out.String() + text[last:]
+}
+
+// spans returns what is to be replaced in a text, in its order. What overlaps is one.
+func (s *searching) spans(text string, deep int) []span {
+	if len(s.v.patterns()) == 0 {
+		return nil
+	}
+	as := spelled(text)
+	found := append(s.inside(as), s.encoded(text, deep)...)
+	s.over = s.over || as.steps < 0
+	slices.SortStableFunc(found, func(a, b span) int { return cmp.Or(a.from-b.from, b.to-a.to) })
+	var apart []span
+	for _, one := range found {
+		if n := len(apart); n > 0 && one.from < apart[n-1].to {
+			apart[n-1].to = max(apart[n-1].to, one.to)
+			continue
+		}
+		apart = append(apart, one)
+	}
+	return apart
+}
+
+// inside returns where a text can be read as a pattern.
+func (s *searching) inside(text *spelling) []span {
+	var found []span
+	for i := 0; i < len(text.text); {
+		one, ok := s.begin(text, i)
+		if !ok {
+			i++
+			continue
+		}
+		found = append(found, one)
+		i = one.to
+	}
+	return found
+}
+
+// begin returns the longest pattern as which a text can be read from a place on.
+func (s *searching) begin(text *spelling, i int) (span, bool) {
+	best := span{from: i}
+	for start, ends := range starts(text, i) {
+		for _, p := range s.v.patterns()[start] {
+			for _, end := range ends {
+				rest, ok := strings.CutPrefix(p.text[Shortest:], end.more)
+				if !ok {
+					continue
+				}
+				if to := text.match(rest, end.at); to > best.to {
+					best.to = to
+					best.with = s.standIn(p.value.text)
+					if p.encode != nil {
+						best.with = p.encode(best.with)
+					}
+				}
+			}
+		}
+	}
+	return best, best.to > 0
+}
+
+// begun is where a text continues after the first bytes of a pattern, and what was read with them.
+type begun struct {
+	more string
+	at   int
+}
+
+// starts returns what the first bytes at a place can be read as, with how the text continues.
+func starts(text *spelling, i int) map[[Shortest]byte][]begun {
+	if i+Shortest > len(text.text) {
+		return nil
+	}
+	if text.steps < 0 || plain(text.text[i:i+Shortest]) {
+		return map[[Shortest]byte][]begun{[Shortest]byte([]byte(text.text[i : i+Shortest])): {{"", i + Shortest}}}
+	}
+	type state struct {
+		read string
+		at   int
+	}
+	all := map[[Shortest]byte][]begun{}
+	seen := map[state]bool{}
+	list := []state{{"", i}}
+	for len(list) > 0 && text.step(1) {
+		is := list[len(list)-1]
+		list = list[:len(list)-1]
+		if len(is.read) >= Shortest || is.at >= len(text.text) {
+			if len(is.read) >= Shortest {
+				start := [Shortest]byte([]byte(is.read[:Shortest]))
+				all[start] = append(all[start], begun{is.read[Shortest:], is.at})
+			}
+			continue
+		}
+		for _, r := range text.at(is.at) {
+			next := state{is.read + r.plain, is.at + r.n}
+			if next.read != "" && !seen[next] { // what is folded belongs to no value at its begin
+				seen[next] = true
+				list = append(list, next)
+			}
+		}
+	}
+	return all
+}
+
+// plain reports whether a text can be read in one way only.
+func plain(text string) bool {
+	for i := range len(text) {
+		if begins[text[i]] {
+			return false
+		}
+	}
+	return true
+}
+
+// match returns where a text ends that can be read as a value from a place on, and 0 if it can't.
+func (s *spelling) match(value string, from int) int {
+	type state struct{ done, at int }
+	var seen map[state]bool // made if there is more than one way
+	list := []state{{0, from}}
+	for len(list) > 0 && (len(list) == 1 || s.step(2)) {
+		is := list[len(list)-1]
+		list = list[:len(list)-1]
+		for is.done < len(value) && is.at < len(s.text) && !begins[s.text[is.at]] && s.text[is.at] == value[is.done] {
+			is = state{is.done + 1, is.at + 1}
+		}
+		if is.done == len(value) {
+			return is.at
+		}
+		if is.at >= len(s.text) || !begins[s.text[is.at]] || seen[is] {
+			continue
+		}
+		if seen == nil {
+			seen = map[state]bool{}
+		}
+		seen[is] = true
+		for _, r := range slices.Backward(s.at(is.at)) {
+			if strings.HasPrefix(value[is.done:], r.plain) {
+				list = append(list, state{is.done + len(r.plain), is.at + r.n})
+			}
+		}
+	}
+	return 0
+}
+
+var (
+	inBase64 = regexp.MustCompile(`[A-Za-z0-9+/_-]{8,}={0,2}`)
+	inHex    = regexp.MustCompile(`[0-9a-fA-F]{12,}`)
+
+	// inLines matches base64 in lines of which each but the last is full.
+	inLines = regexp.MustCompile(`[A-Za-z0-9+/_-]{16,}(?:` + lineBreak + `[A-Za-z0-9+/_-]{16,})*(?:` + lineBreak + `[A-Za-z0-9+/_-]+)={0,2}`)
+	breaks  = regexp.MustCompile(lineBreak)
+)
+
+const lineBreak = `(?:(?:\\+r)?\\+n|\r?\n)[ \t]*`
+
+// encoded returns where something is encoded that has values.
+func (s *searching) encoded(text string, deep int) []span {
+	var found []span
+	for _, of := range []struct {
+		tokens *regexp.Regexp
+		decode func(string) (string, func(string) string)
+	}{{inBase64, fromBase64}, {inHex, fromHex}, {inLines, fromLines}} {
+		for _, at := range of.tokens.FindAllStringIndex(text, -1) {
+			token := text[at[0]:at[1]]
+			decoded, encode := of.decode(token)
+			for skipped := 1; skipped < 4 && deep < 2 && !plainText(decoded); skipped++ { // what is before may look like base64
+				if other, encodeOther := of.decode(token[skipped:]); plainText(other) {
+					decoded, encode = other, func(text string) string { return token[:skipped] + encodeOther(text) }
+				}
+			}
+			switch {
+			case encode == nil:
+			case deep == mostLevels:
+				s.over = s.over || plainText(decoded)
+			default:
+				if hidden := s.replaced(decoded, deep+1); hidden != decoded {
+					found = append(found, span{at[0], at[1], encode(hidden)})
+				}
+			}
+		}
+	}
+	return found
+}
+
+// plainText reports whether what was decoded may be a text.
+func plainText(text string) bool {
+	return text != "" && utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) && r != '\n' && r != '\r' && r != '\t' }) < 0
+}
+
+func fromLines(token string) (string, func(string) string) {
+	return fromBase64(breaks.ReplaceAllString(token, ""))
+}
+
+func fromBase64(token string) (string, func(string) string) {
+	for _, e := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+		if decoded, err := e.DecodeString(token); err == nil {
+			return string(decoded), func(text string) string { return e.EncodeToString([]byte(text)) }
+		}
+	}
+	return "", nil
+}
+
+func fromHex(token string) (string, func(string) string) {
+	decoded, err := hex.DecodeString(token[:len(token)/2*2])
+	if err != nil {
+		return "", nil
+	}
+	return string(decoded), func(text string) string {
+		encoded := hex.EncodeToString([]byte(text))
+		if token == strings.ToUpper(token) {
+			encoded = strings.ToUpper(encoded)
+		}
+		return encoded + token[len(token)/2*2:]
+	}
+}
