@@ -297,7 +297,7 @@ func (r registrar) get(ctx context.Context, p resourceKey) (*claim, error) {
 // create makes a claim. It reports whether it has: another object may have been faster.
 func (r registrar) create(ctx context.Context, c *claim) (bool, error) {
 	obj := c.lease(r.namespace)
-	err := r.client.Create(ctx, obj)
+	err := r.client.Create(track.WithOwn(ctx), obj)
 	if apierrors.IsAlreadyExists(err) {
 		return false, nil
 	}
@@ -311,7 +311,7 @@ func (r registrar) create(ctx context.Context, c *claim) (bool, error) {
 // update changes a claim, unless another client has changed it since it was read.
 func (r registrar) update(ctx context.Context, c *claim) error {
 	obj := c.lease(r.namespace)
-	if err := r.client.Update(ctx, obj); err != nil {
+	if err := r.client.Update(track.WithOwn(ctx), obj); err != nil {
 		return r.failed("changing the claim of the resource", err)
 	}
 	c.version = obj.GetResourceVersion()
@@ -322,7 +322,7 @@ func (r registrar) update(ctx context.Context, c *claim) error {
 // end removes the claim of an object, if it is its own.
 func (r registrar) end(ctx context.Context, c *claim) error {
 	precondition := client.Preconditions{ResourceVersion: &c.version}
-	err := r.client.Delete(ctx, c.lease(r.namespace), precondition)
+	err := r.client.Delete(track.WithOwn(ctx), c.lease(r.namespace), precondition)
 	if client.IgnoreNotFound(err) != nil {
 		return r.failed("ending the claim of the resource", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/internal/references"
+	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -31,7 +32,7 @@ func migrate[T client.Object](ctx context.Context, e *external[T], r registrar, 
 	if r.migrated {
 		return nil
 	}
-	all, err := references.List(ctx, liveLists{req.Client, r.reader}, req.Object)
+	all, err := references.List(track.WithOwn(ctx), liveLists{req.Client, r.reader}, req.Object)
 	if apierrors.IsForbidden(err) { // the operator may see some namespaces, which its cache has
 		all, err = references.List(ctx, req.Client, req.Object)
 	}
@@ -57,7 +58,7 @@ func migrate[T client.Object](ctx context.Context, e *external[T], r registrar, 
 			req.Logger.Info("Claims are made of the records of objects", "made", n, "of", len(recorded), "since", since)
 		}
 	}
-	if err := r.client.Create(ctx, marker(r.namespace, r.kind)); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := r.client.Create(track.WithOwn(ctx), marker(r.namespace, r.kind)); err != nil && !apierrors.IsAlreadyExists(err) {
 		return r.failed("noting that the claims are complete", err)
 	}
 	r.migrated = true

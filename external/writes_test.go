@@ -31,6 +31,28 @@ func (c counting) Patch(ctx context.Context, obj client.Object, patch client.Pat
 	return c.Client.Patch(ctx, obj, patch, options...)
 }
 
+// noteClaim notes the write of a claim, and not what users do.
+func (c counting) noteClaim(obj client.Object, what string) {
+	if obj.GetObjectKind().GroupVersionKind().Kind == "Lease" {
+		c.store.calls = append(c.store.calls, what)
+	}
+}
+
+func (c counting) Create(ctx context.Context, obj client.Object, options ...client.CreateOption) error {
+	c.noteClaim(obj, "CLAIM")
+	return c.Client.Create(ctx, obj, options...)
+}
+
+func (c counting) Update(ctx context.Context, obj client.Object, options ...client.UpdateOption) error {
+	c.noteClaim(obj, "ENDING")
+	return c.Client.Update(ctx, obj, options...)
+}
+
+func (c counting) Delete(ctx context.Context, obj client.Object, options ...client.DeleteOption) error {
+	c.noteClaim(obj, "END")
+	return c.Client.Delete(ctx, obj, options...)
+}
+
 func (c counting) SubResource(name string) client.SubResourceClient {
 	return countingStatus{c.Client.SubResource(name), c.store}
 }
@@ -93,6 +115,41 @@ func TestRequestsOfALife(t *testing.T) {
 				d.gone()
 			})
 		}
+	}
+}
+
+// A claim costs one write for a creation, two for a deletion, and none in between, also after a restart.
+func TestRequestsOfClaims(t *testing.T) {
+	for name, want := range map[string]string{
+		"name":    "observe METADATA CLAIM create observe STATUS",
+		"token":   "METADATA create CLAIM METADATA observe STATUS",
+		"tag":     "find METADATA create CLAIM METADATA observe STATUS",
+		"nothing": "METADATA create CLAIM METADATA observe STATUS",
+	} {
+		onDesk(t, name, siloIdentities[name], func(t *testing.T, d *siloDesk) {
+			d.in("ownerless")
+			d.must(d.client.Delete(t.Context(), d.another("first")))
+			d.passes() // the claims are read, and marked as complete
+			d.delete()
+			d.wait()
+			d.another(siloKey.Name)
+			api := d.client
+			d.client, d.skipUnchanged = counting{api, d.store}, true
+			d.restart()
+			d.store.take()
+			d.settle()
+			d.takes("until Ready", want)
+			for _, again := range []func(){func() {}, d.restart} {
+				again()
+				time.Sleep(time.Hour)
+				d.settle()
+				d.takes("a poll", "observe")
+			}
+			d.delete()
+			d.settle()
+			d.takes("deletion", "observe ENDING delete observe END METADATA")
+			d.gone()
+		})
 	}
 }
 

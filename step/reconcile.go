@@ -182,7 +182,7 @@ func (r *run[T]) noteSkipped(ctx context.Context) {
 // object was saved, [Request.OnlySaved] of the next reconcile depends on it.
 func (r *run[T]) noteUnchanged(out outcome) {
 	inputs := r.record.Inputs()
-	others := func(w *track.Write) bool { return w.Object != r.self() }
+	others := func(w *track.Write) bool { return w.Object != r.self() && !w.Own }
 	if inputs == nil || r.saver.stale || slices.ContainsFunc(r.record.Writes(), others) || r.memory.hot.Text() != "" || r.saver.writer.rebased {
 		return
 	}

@@ -26,7 +26,7 @@ func (r *regards) Eventf(regarding, related runtime.Object, eventType, reason, a
 	r.world.Eventf(regarding, related, eventType, reason, action, note, args...)
 }
 
-// Events are cut to what the API server accepts, whoever records them, and regard no version of the
+// Events are cut to what the API server accepts, by all that record them, and regard no version of the
 // object: equal ones are one series.
 func TestEventsAreShortened(t *testing.T) {
 	w := newWorld(t, newThing())

@@ -75,7 +75,7 @@ func (r *Client) read(ctx context.Context, obj runtime.Object, key client.Object
 // no part of their object have none.
 func (r *Client) begin(ctx context.Context, verb, sub string, obj client.Object) *Write {
 	key := client.ObjectKeyFromObject(obj)
-	w := &Write{Verb: verb, Subresource: sub, Object: r.object(obj, key), Owner: r.record.Owner}
+	w := &Write{Verb: verb, Subresource: sub, Object: r.object(obj, key), Owner: r.record.Owner, Own: isOwn(ctx)}
 	if verb != "create" && IsPartOf(sub) {
 		w.Before, w.Verified = r.before(ctx, w, reflect.TypeOf(obj), key)
 	}

@@ -23,7 +23,7 @@ func (l *Reader) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	obj = l.client.record.target(key, obj)
 	l.client.reading(obj, key)
 	err := l.Reader.Get(ctx, key, obj, opts...)
-	l.client.record.noteUncached()
+	l.client.record.noteUncached(ctx)
 	l.client.noteUnwatched(ctx, obj, key, err)
 	l.client.read(ctx, obj, key, err, true)
 	return err
@@ -32,7 +32,7 @@ func (l *Reader) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 // List reads objects.
 func (l *Reader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	err := l.Reader.List(ctx, list, opts...)
-	l.client.record.noteUncached()
+	l.client.record.noteUncached(ctx)
 	o := client.ListOptions{}
 	key := client.ObjectKey{Namespace: o.ApplyOptions(opts).Namespace}
 	l.client.noteUnwatched(ctx, list, key, err)

@@ -251,7 +251,10 @@ func (r *Record) knows(w *Write, version string) bool {
 }
 
 // noteUncached notes that something was read that no cache has: a change of it is not noticed.
-func (r *Record) noteUncached() {
+func (r *Record) noteUncached(ctx context.Context) {
+	if isOwn(ctx) {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.inputs != nil {

@@ -19,7 +19,7 @@ type subresource struct {
 
 func (s *subresource) Get(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceGetOption) error {
 	err := s.SubResourceClient.Get(ctx, obj, sub, opts...)
-	s.client.record.noteUncached()
+	s.client.record.noteUncached(ctx)
 	s.client.noteUnwatched(ctx, obj, client.ObjectKeyFromObject(obj), err)
 	s.client.read(ctx, obj, client.ObjectKeyFromObject(obj), err, true)
 	return err

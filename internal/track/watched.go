@@ -132,9 +132,11 @@ func (u UnwatchedRead) Kind() schema.GroupKind {
 
 type ownKey struct{}
 
-// WithOwn returns a context whose reads are of records that the operator alone writes: no change of them
-// has to wake anything.
+// WithOwn returns a context whose reads and writes are of records that the operator alone writes: no change
+// of them has to wake anything, or is an input of a reconcile.
 func WithOwn(ctx context.Context) context.Context { return context.WithValue(ctx, ownKey{}, true) }
+
+func isOwn(ctx context.Context) bool { return ctx.Value(ownKey{}) != nil }
 
 // noteUnwatched notes that an object or a list was read, if nothing watches its kind. A read that has
 // failed says nothing, and ends in a retry.
@@ -145,7 +147,7 @@ func (r *Client) noteUnwatched(ctx context.Context, obj runtime.Object, key clie
 		}
 	}
 	w := r.record.Watched
-	if w == nil || ctx.Value(ownKey{}) != nil || err != nil && !apierrors.IsNotFound(err) {
+	if w == nil || isOwn(ctx) || err != nil && !apierrors.IsNotFound(err) {
 		return
 	}
 	known, prompt := w.of(obj, r.Client), ctx.Value(promptKey{}) != nil

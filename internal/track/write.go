@@ -15,6 +15,7 @@ import (
 
 // A Write is a request that the API server has accepted.
 type Write struct {
+	Own               bool // of a record that the operator alone writes
 	Verb, Subresource string
 	Object            journal.Object
 	Sent              *Sent  // the paths that were sent, nil if they are not known
