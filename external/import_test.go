@@ -36,6 +36,8 @@ type catalog struct {
 }
 
 func (c catalog) List(context.Context) (all []external.Resource, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, id := range c.ids() {
 		all = append(all, external.Resource{ID: id, Owner: c.all[id].owner})
 	}
@@ -51,13 +53,17 @@ func (c catalog) Import(ctx context.Context, r external.Resource) (*Silo, error)
 	c.importing.Lock()
 	defer c.importing.Unlock()
 	if r.ID == c.gone {
+		c.mu.Lock()
 		delete(c.all, r.ID)
+		c.mu.Unlock()
 	}
 	obj := &Silo{ObjectMeta: metav1.ObjectMeta{Name: strings.ToLower(r.ID), Labels: map[string]string{"size": "none"}}}
 	if err := external.Describe(ctx, c, obj, r.ID); err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
 	obj.Spec.Size = c.all[r.ID].size
+	c.mu.Unlock()
 	obj.Labels["size"] = obj.Spec.Size
 	return obj, nil
 }

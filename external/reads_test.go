@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,16 +36,36 @@ import (
 type credentialed struct {
 	*store
 	scopes external.CredentialScopes
-	used   *[]string
+	used   *uses
+}
+
+// uses are the credentials that were used since they were taken last.
+type uses struct {
+	mu  sync.Mutex // for all
+	all []string
+}
+
+func (u *uses) add(what string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.all = append(u.all, what)
+}
+
+func (u *uses) take() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	all := u.all
+	u.all = nil
+	return all
 }
 
 func (c credentialed) Connect(ctx context.Context, req *step.Request[*Silo]) (external.Client[*Silo], error) {
 	secret, err := c.scopes.Get(ctx, req.Client, req.Object.Namespace)
 	if err != nil {
-		*c.used = append(*c.used, "none")
+		c.used.add("none")
 		return nil, err
 	}
-	*c.used = append(*c.used, secret.Name+" "+string(secret.Data["token"]))
+	c.used.add(secret.Name + " " + string(secret.Data["token"]))
 	return c.store.Connect(ctx, req)
 }
 
@@ -89,13 +110,13 @@ func changedCredentials(t *testing.T, change func(o *external.Options[*Silo])) {
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	must(err)
-	var used []string
+	used := &uses{}
 	options := external.Options[*Silo]{
 		Identity: byName(), Poll: 100 * time.Hour,
 		Lifecycle: lifecycle.Options{Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored}},
 	}
 	change(&options)
-	connector := credentialed{&store{all: map[string]*stored{}}, external.CredentialScopes{Namespace: "team", Operator: client.ObjectKey{Namespace: "system", Name: "all"}}, &used}
+	connector := credentialed{&store{all: map[string]*stored{}}, external.CredentialScopes{Namespace: "team", Operator: client.ObjectKey{Namespace: "system", Name: "all"}}, used}
 	engine, err := step.New(step.Options[*Silo]{Name: "silos", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), SkipUnchanged: true},
 		external.New("Silo", external.Connector[*Silo](connector), options))
 	must(err)
@@ -122,15 +143,16 @@ func changedCredentials(t *testing.T, change func(o *external.Options[*Silo])) {
 		{"it is gone as well", func() error { return user.Delete(t.Context(), credentials("system", "all", "")) }, "none"},
 		{"it comes again", func() error { return user.Create(t.Context(), credentials("system", "all", "5")) }, "all 5"},
 	} {
-		if used = nil; happens.what == "it comes again" {
+		if happens.what == "it comes again" {
 			time.Sleep(time.Hour) // in the backoff of the failures
 		}
-		used = nil
+		synctest.Wait()
+		used.take()
 		must(happens.do())
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if last := append([]string{""}, used...); last[len(last)-1] != happens.want {
-			t.Errorf("%s: connected with %q, want %q", happens.what, used, happens.want)
+		if last := append([]string{""}, used.take()...); last[len(last)-1] != happens.want {
+			t.Errorf("%s: connected with %q, want %q", happens.what, last[1:], happens.want)
 		}
 	}
 }
@@ -162,8 +184,8 @@ func TestUnwatchedCredentials(t *testing.T) {
 				if !tt.missing {
 					d.must(d.client.Create(t.Context(), credentials("default", "team", "1")))
 				}
-				var used []string
-				d.connector = credentialed{d.store, external.CredentialScopes{Namespace: "team"}, &used}
+				used := &uses{}
+				d.connector = credentialed{d.store, external.CredentialScopes{Namespace: "team"}, used}
 				if tt.change != nil {
 					tt.change(&d.options)
 				}
@@ -179,7 +201,7 @@ func TestUnwatchedCredentials(t *testing.T) {
 				for range 4 {
 					_, _ = d.reconcile()
 				}
-				if want := "Secret default/team"; slices.Contains(found, want) != tt.want || len(used) == 0 {
+				if want := "Secret default/team"; slices.Contains(found, want) != tt.want || len(used.take()) == 0 {
 					t.Errorf("reported are %q", found)
 				}
 			})
@@ -196,8 +218,8 @@ func TestCredentialsOfATerminatingNamespace(t *testing.T) {
 	for name, terminating := range map[string]bool{"terminating": true, "not terminating": false} {
 		t.Run(name, func(t *testing.T) {
 			inDesk(t, byName(), func(t *testing.T, d *siloDesk) {
-				var used []string
-				d.connector = credentialed{d.store, external.CredentialScopes{Namespace: "team"}, &used}
+				used := &uses{}
+				d.connector = credentialed{d.store, external.CredentialScopes{Namespace: "team"}, used}
 				d.options.Lifecycle = lifecycle.Options{}
 				d.restart()
 				namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}

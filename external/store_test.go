@@ -18,6 +18,7 @@ import (
 
 // A store is an external system with silos, for tests of single reconciles.
 type store struct {
+	mu        sync.Mutex // for what methods change; tests look when none runs
 	n         int
 	all       map[string]*stored
 	importing sync.Mutex // by catalogs, which import several at once
@@ -49,15 +50,19 @@ func (s *store) Connect(context.Context, *step.Request[*Silo]) (external.Client[
 	if err := s.called("connect"); err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.open++
 	return storeClient{s}, nil
 }
 
 // called notes a call of a method, and returns what it fails with.
 func (s *store) called(method string) error {
+	s.mu.Lock()
 	if method != "connect" {
 		s.calls = append(s.calls, method)
 	}
+	s.mu.Unlock()
 	if s.fail != nil {
 		return s.fail(method)
 	}
@@ -91,7 +96,9 @@ var (
 )
 
 func (c storeClient) Close() error {
+	c.mu.Lock()
 	c.open--
+	c.mu.Unlock()
 	if c.fail != nil {
 		return c.fail("close")
 	}
@@ -100,6 +107,8 @@ func (c storeClient) Close() error {
 
 func (c storeClient) Release(_ context.Context, _ *Silo, id string) error {
 	err := c.called("release")
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err == nil {
 		c.all[id].owner = ""
 	}
@@ -110,6 +119,8 @@ func (c storeClient) Observe(_ context.Context, obj *Silo, id string) (external.
 	if err := c.called("observe"); err != nil {
 		return external.Observation{}, err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	o := external.Observation{State: external.Absent}
 	if b := c.all[id]; b != nil && time.Since(b.made) >= c.lag {
 		o = external.Observation{
@@ -130,6 +141,8 @@ func (c storeClient) Create(_ context.Context, obj *Silo, by external.Creation) 
 	if err := c.called("create"); err != nil {
 		return "", err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, id := range c.ids() {
 		if b := c.all[id]; id == by.Name || by.Token != "" && b.token == by.Token {
 			return id, nil
@@ -160,6 +173,8 @@ func (c storeClient) Update(ctx context.Context, obj *Silo, id string) error {
 	if err := c.called("update"); err != nil {
 		return err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.all[id].size = obj.Spec.Size
 	if !c.keepsOwner {
 		c.all[id].owner = c.ownerOf(obj)
@@ -179,6 +194,8 @@ func (c storeClient) Delete(_ context.Context, _ *Silo, id string) error {
 	if err := c.called("delete"); err != nil {
 		return err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if b := c.all[id]; b != nil && time.Since(b.made) >= c.lag {
 		delete(c.all, id)
 	}
@@ -189,6 +206,8 @@ func (c storeClient) Find(_ context.Context, _ *Silo, tag string) (string, error
 	if err := c.called("find"); err != nil {
 		return "", err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, id := range c.ids() {
 		if b := c.all[id]; b.tag == tag && time.Since(b.made) >= c.lag {
 			return id, nil

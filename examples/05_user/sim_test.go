@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
@@ -93,7 +94,8 @@ func TestTransitions(t *testing.T) {
 func databaseWorkload(t *testing.T) sim.Workload {
 	return sim.Workload{
 		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"}, RBAC: []string{"config/rbac"}, ServiceAccount: "mysql-system/mysql-operator",
-		Quiet: 5 * time.Minute,
+		Quiet:   5 * time.Minute,
+		Objects: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mysql-system"}}}, // of the operator, with the claims
 		Operator: func(ctx context.Context, p *sim.Process) error {
 			mgr, err := newManager(p.Config(), p.ManagerOptions(), fakeServer.Of(p).dependencies(p))
 			if err != nil {
