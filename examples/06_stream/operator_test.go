@@ -295,6 +295,7 @@ func checkAdoption(t *testing.T, c *cluster) {
 		t.Errorf("the stream of another was changed: %+v", got)
 	}
 
+	c.Patch(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: events.Namespace}}, fmt.Sprintf(`{"metadata":{"annotations":{%q:"EVENTS"}}}`, external.AdoptAnnotation))
 	c.Patch(t, events, fmt.Sprintf(`{"metadata":{"annotations":{%q:"EVENTS",%q:"retain"}}}`, external.IDAnnotation, policy.ReclaimAnnotation))
 	now := c.stream(t, "events", "ready", exampletest.Ready[*v1.Stream])
 	if now.Spec.MaxMessages == nil || *now.Spec.MaxMessages != 500 {

@@ -16,8 +16,7 @@ import (
 )
 
 // What the life of a Stream costs, at the real API server and at NATS. The last observation before
-// the polls is that of the reconcile which proves that nothing is left to do. The second write of the
-// metadata records that NATS stores owners: only the first Stream of a process needs it.
+// the polls is that of the reconcile which proves that nothing is left to do.
 func TestRequests(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -25,8 +24,8 @@ func TestRequests(t *testing.T) {
 		secret   string
 		create   []string
 	}{
-		{"without the admission policy", nil, "", []string{"observe", "PATCH streams/s", "create", "observe", "PATCH streams/s", "PATCH streams/s/status", "observe"}},
-		{"with the admission policy and a connection Secret", policies, "s", []string{"observe", "PATCH streams/s", "create", "observe", "PATCH secrets/s", "PATCH streams/s", "PATCH streams/s/status", "observe"}},
+		{"without the admission policy", nil, "", []string{"observe", "PATCH streams/s", "create", "observe", "PATCH streams/s/status", "observe"}},
+		{"with the admission policy and a connection Secret", policies, "s", []string{"observe", "PATCH streams/s", "create", "observe", "PATCH secrets/s", "PATCH streams/s/status", "observe"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			const poll = time.Second
