@@ -194,13 +194,12 @@ func reopenNotes(ctx context.Context, k *keeper, states []*state) error {
 	return nil
 }
 
-// noteUIDs adds the UIDs of the objects that exist to the notes. They are written if an object was
-// created or has taken the place of another one, and else with what is noted next.
+// noteUIDs adds the UIDs of the objects that exist to the notes.
 func noteUIDs(k *keeper, states []*state) {
 	for _, s := range states {
 		if uid, noted := k.remembered[s.item.Ref]; noted && s.uid != "" && uid != s.uid {
 			k.remembered[s.item.Ref] = s.uid
-			k.unsaved = k.unsaved || s.created || uid != ""
+			k.unsaved = true
 		}
 	}
 }
@@ -255,8 +254,10 @@ func (k *keeper) rememberAll(ctx context.Context, refs tracked) error {
 		return terminal(fmt.Errorf("the names of the %d objects without an owner reference, which annotation %s keeps, need %d bytes, and there is room for %d",
 			len(refs), key, len(text), apivalidation.TotalAnnotationSizeLimitB), ReasonWrongSet, "have several steps or several owners keep them, or give them shorter names")
 	}
-	if err := k.remember(ctx, key, text); err != nil {
-		return err
+	if k.owner.GetAnnotations()[key] != text { // UIDs that do not fit are not tried again and again
+		if err := k.remember(ctx, key, text); err != nil {
+			return err
+		}
 	}
 	for key, rest := range k.former {
 		if err := k.remember(ctx, key, rest); err != nil {

@@ -274,10 +274,13 @@ func missing(sign string, lines, others []string) string {
 // setName matches the name of a ReplicaSet in a message. Its hash is another one in the copy.
 var setName = regexp.MustCompile(`(ReplicaSet \\"[^"]*)-[a-z0-9]+\\"`)
 
+// uid matches a UID in a value, such as in the note of a child: it is another one in the copy.
+var uid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
 func text(value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Sprint(value)
 	}
-	return setName.ReplaceAllString(string(data), "$1-(hash)\\\"")
+	return setName.ReplaceAllString(uid.ReplaceAllString(string(data), "(uid)"), "$1-(hash)\\\"")
 }
