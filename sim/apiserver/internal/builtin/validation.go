@@ -46,6 +46,7 @@ var changes = map[string]func(obj, old object) field.ErrorList{
 	"/Pod":                   changedPodSpec,
 	"batch/Job":              changedCompletions,
 	"apiextensions.k8s.io/CustomResourceDefinition": changedScope,
+	"networking.k8s.io/IngressClass":                changedController,
 }
 
 // Validate checks a new object of a built-in kind, beyond its metadata.
@@ -240,6 +241,14 @@ func changedVolume(obj, old object) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(field.NewPath("spec", "persistentvolumesource"), source+" is immutable after creation")}
+}
+
+// changedController checks that an IngressClass keeps its controller.
+func changedController(obj, old object) field.ErrorList {
+	if is := child(obj, "spec")["controller"]; is != child(old, "spec")["controller"] {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "controller"), is, fieldImmutable)}
+	}
+	return nil
 }
 
 // changedScope checks that a definition keeps its scope.
