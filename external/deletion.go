@@ -31,7 +31,7 @@ func (s deletion[T]) run(ctx context.Context) (ctrl.Result, error) {
 		}
 	}
 	visible := s.seen.exists()
-	switch ours, err := (ownership[T]{s.session}).mayDelete(ctx); {
+	switch ours, err := ownership[T](s).mayDelete(ctx); {
 	case err != nil:
 		return ctrl.Result{}, withoutSystem(err)
 	case !ours && !visible && s.decision.next == nextWait:
@@ -63,7 +63,7 @@ func (s deletion[T]) run(ctx context.Context) (ctrl.Result, error) {
 // ended ends the claim of an object whose resource is gone, when no call of Delete can be in progress any
 // more: it would delete what another object makes under the same name.
 func (s deletion[T]) ended(ctx context.Context) (ctrl.Result, error) {
-	o := ownership[T]{s.session}
+	o := ownership[T](s)
 	if c := s.facts.claim; c != nil && c.uid == s.req.Object.GetUID() && !s.memory.get(c.uid).deleted && time.Since(c.ending) < s.calls.Deadline {
 		return ctrlkit.PollFor("the deletion of the resource "+s.id+", which another process has begun, to be over", s.options.Busy)
 	}

@@ -52,7 +52,7 @@ type ownership[T client.Object] struct{ *session[T] }
 // claim decides, in the step that records intents, about the resource that was observed. What is
 // to be claimed is claimed when the finalizer is written: see secure.
 func (s ownership[T]) claim(ctx context.Context) error {
-	f, err := survey[T]{s.session}.know(ctx, false)
+	f, err := survey[T](s).know(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -67,11 +67,11 @@ func (s ownership[T]) claim(ctx context.Context) error {
 	case nextCreate, nextAbsent, nextShow:
 		return nil
 	case nextWait:
-		return refusals[T]{s.session}.unproven()
+		return refusals[T](s).unproven()
 	case nextGive:
 		return s.give(ctx)
 	}
-	return refusals[T]{s.session}.refusal()
+	return refusals[T](s).refusal()
 }
 
 // secure makes the resource that of the object, if that was decided. Another object may have been faster
@@ -164,7 +164,7 @@ func (s ownership[T]) ensureClaim(ctx context.Context) error {
 // contend decides once more, because there is a claim that was not there a moment ago: that of another
 // object, or ours, if the answer to its creation was lost.
 func (s ownership[T]) contend(ctx context.Context) error {
-	f, err := survey[T]{s.session}.know(ctx, true)
+	f, err := survey[T](s).know(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (s ownership[T]) contend(ctx context.Context) error {
 	if s.decision.next != nextRefuse {
 		s.decision = decision{nextRefuse, whyLiving} // what else follows is for the next reconcile
 	}
-	return refusals[T]{s.session}.refusal()
+	return refusals[T](s).refusal()
 }
 
 // keep notes in the annotations what was found out, so that they are a help after the process has
@@ -244,7 +244,7 @@ func (s ownership[T]) endClaim(ctx context.Context) error {
 // check returns an error if a resource that was just created or changed is not ours: another client was
 // faster.
 func (s ownership[T]) check(ctx context.Context) error {
-	f, err := survey[T]{s.session}.know(ctx, false)
+	f, err := survey[T](s).know(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func (s ownership[T]) check(ctx context.Context) error {
 		s.keep()
 	case nextRefuse, nextAdopt, nextTransfer, nextShow:
 		s.decision.next = nextRefuse
-		return refusals[T]{s.session}.refusal()
+		return refusals[T](s).refusal()
 	}
 	return nil
 }
@@ -263,7 +263,7 @@ func (s ownership[T]) check(ctx context.Context) error {
 // it is left, and an event says so. What is deleted is marked as ending first: from then on no other
 // object can take it over.
 func (s ownership[T]) mayDelete(ctx context.Context) (bool, error) {
-	f, err := survey[T]{s.session}.know(ctx, true)
+	f, err := survey[T](s).know(ctx, true)
 	if err != nil {
 		return false, err
 	}
@@ -271,7 +271,7 @@ func (s ownership[T]) mayDelete(ctx context.Context) (bool, error) {
 	s.facts, s.decision = f, decide(&f.knowledge)
 	switch {
 	case s.decision.next == nextWait:
-		return false, refusals[T]{s.session}.unproven()
+		return false, refusals[T](s).unproven()
 	case s.decision.next == nextLeave:
 		return false, s.leave(ctx)
 	case s.decision.next == nextDelete && f.claim != nil && f.claim.ending.IsZero():
@@ -286,7 +286,7 @@ func (s ownership[T]) mayDelete(ctx context.Context) (bool, error) {
 func (s ownership[T]) leave(ctx context.Context) error {
 	obj := s.req.Object
 	if s.seen.exists() && (IDOf(obj) != "" || s.facts.knowledge.claim == claimMine) {
-		why := refusals[T]{s.session}.whyLeft()
+		why := refusals[T](s).whyLeft()
 		s.req.Event(corev1.EventTypeWarning, ReasonLeft, "Delete", "The resource %s is left: %s", s.id, why)
 		s.req.Logger.Info("The resource of a deleted object is left", "id", s.id, "reason", why)
 	}
@@ -300,16 +300,16 @@ func (s ownership[T]) leave(ctx context.Context) error {
 // look decides about the resource of an object that may not change it: what is of another object is not
 // shown.
 func (s ownership[T]) look(ctx context.Context) error {
-	f, err := survey[T]{s.session}.know(ctx, false)
+	f, err := survey[T](s).know(ctx, false)
 	if err != nil {
 		return err
 	}
 	s.facts, s.decision = f, decide(&f.knowledge)
 	switch s.decision.next {
 	case nextRefuse:
-		return refusals[T]{s.session}.refusal()
+		return refusals[T](s).refusal()
 	case nextWait:
-		return refusals[T]{s.session}.unproven()
+		return refusals[T](s).unproven()
 	}
 	return nil
 }
@@ -318,7 +318,7 @@ func (s ownership[T]) look(ctx context.Context) error {
 func (s ownership[T]) release(ctx context.Context) error {
 	err := s.find(ctx)
 	if err == nil {
-		s.facts, err = survey[T]{s.session}.know(ctx, true)
+		s.facts, err = survey[T](s).know(ctx, true)
 	}
 	k := &s.facts.knowledge
 	switch releaser, ok := s.client.(Releaser[T]); {

@@ -68,7 +68,8 @@ func NewManager(config *rest.Config, options ctrl.Options) (ctrl.Manager, error)
 		return nil, err
 	}
 	if lease, ok := lock.(*resourcelock.LeaseLock); ok && lease.LockConfig.EventRecorder == nil {
-		lease.LockConfig.EventRecorder = mgr.GetEventRecorderFor(lease.LockConfig.Identity) //nolint:staticcheck // that of client-go takes no other
+		//lint:ignore SA1019 the lock of client-go takes a recorder of the old API only
+		lease.LockConfig.EventRecorder = mgr.GetEventRecorderFor(lease.LockConfig.Identity)
 	}
 	return mgr, nil
 }
