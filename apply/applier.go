@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -114,7 +115,7 @@ func (a *Applier) forget(ctx context.Context, name client.ObjectKey, by claimant
 }
 
 func statusOf(r *result) (*Status, error) {
-	s := &Status{Objects: r.children(), Pruned: r.pruned, Lacks: r.lacks()}
+	s := &Status{Objects: r.children(failure.Classify), Pruned: r.pruned, Lacks: r.lacks()}
 	if r.err == nil && r.limited != nil {
 		return s, terminal(r.limited, ReasonPruneLimit, "correct what the set is made from, delete the objects yourself, or raise the limit")
 	}

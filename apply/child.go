@@ -230,6 +230,9 @@ func (c *child) mayWrite(ctx context.Context, current client.Object, policy *pol
 	case e.label == holderOther:
 		by = "belongs to " + c.setOf(current, controller)
 		remedy = "remove it from that set, or " + otherName(c.keeper)
+		if c.loose && e.controller == holderUs {
+			remedy += "; if there is no such set any more, remove the label " + SetLabel
+		}
 		if controller == nil {
 			remedy += "; if it is a copy, or was restored under another name or in another namespace, remove the label " + SetLabel + ", and add the annotation " + PolicyAnnotation + ": adopt"
 		}

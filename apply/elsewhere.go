@@ -68,13 +68,13 @@ func (e *elsewhere[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Resul
 	}
 	k, err := place.Applier.keeper(ctx, place.Name, by, true)
 	if err != nil {
-		e.mark(req.Conditions, &result{err: err})
+		e.mark(req, &result{err: err})
 		return ctrlkit.RequeueIfError(err)
 	}
 	r := k.keep(ctx, &set)
-	e.mark(req.Conditions, r)
+	e.mark(req, r)
 	if run := journal.RunFromContext(ctx); run != nil && len(r.states) > 0 {
-		run.Note(ctx, journal.Kept{Step: e.settings.name, Children: r.children()})
+		run.Note(ctx, journal.Kept{Step: e.settings.name, Children: r.children(req.Classify)})
 	}
 	every := cmp.Or(place.Every, everyDefault)
 	switch status, err := statusOf(r); {

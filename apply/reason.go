@@ -3,10 +3,7 @@
 
 package apply
 
-import (
-	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/step"
-)
+import "github.com/ctrlkit/ctrlkit/failure"
 
 // Reasons of the condition of a set.
 const (
@@ -19,11 +16,11 @@ const (
 	// ReasonWrongSet: an object is added twice, has no name, is of an undeclared kind, or the like.
 	ReasonWrongSet = "WrongSet"
 	// ReasonOwnedByAnother: an object exists and belongs to another owner.
-	ReasonOwnedByAnother = step.ReasonOwnedByAnother
+	ReasonOwnedByAnother = "OwnedByAnother"
 	// ReasonJobFailed: a Job with the policy [Once] has failed.
 	ReasonJobFailed = "JobFailed"
 	// ReasonImmutableField: a field of an object can't be changed.
-	ReasonImmutableField = step.ReasonImmutableField
+	ReasonImmutableField = "ImmutableField"
 	// ReasonFieldConflict: another field manager has set a field of an object with the policy
 	// [StopOnConflict].
 	ReasonFieldConflict = "FieldConflict"

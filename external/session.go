@@ -77,7 +77,7 @@ func (s *session[T]) call(ctx context.Context, what string, call func(ctx contex
 	case len(waits) > 0:
 		markNotObserved(s.req.Conditions, waits[0].For)
 	}
-	markFailed(s.req.Conditions, what, err)
+	markFailed(s.req, what, err)
 	return err
 }
 

@@ -170,7 +170,7 @@ func Secret[T client.Object](ctx context.Context, req *step.Request[T], name str
 		return err
 	}
 	objects, _ := w.render()
-	return failure.AppendRemedy(step.EnsureChild(ctx, req, objects[s]))
+	return failure.AppendRemedy(apply.Ensure(ctx, req, objects[s]))
 }
 
 func newPublication[T client.Object](req *step.Request[T], details Details) *publication {
