@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -373,5 +374,37 @@ func TestEnsureBesideOthers(t *testing.T) {
 	}
 	if writes.applies != 0 {
 		t.Errorf("%d applies beside a sidecar", writes.applies)
+	}
+}
+
+// The condition of a set agrees with Ready about an error that the operator classifies otherwise.
+func TestConditionIsClassifiedByTheEngine(t *testing.T) {
+	soon := failure.Table{ClassOf: func(err error) (failure.Class, bool) {
+		return failure.ClassTransient, apierrors.IsForbidden(err) // the role comes a moment later
+	}}
+	parts := apply.Children("Parts", func(_ context.Context, _ *step.Request[*Shop], want *apply.Set) error {
+		want.Add(configMap("child", nil))
+		return nil
+	}, apply.Owns(&corev1.ConfigMap{}))
+	for _, tt := range []struct {
+		table failure.Table
+		want  string
+	}{{failure.Table{}, "Forbidden"}, {soon, "TemporaryError"}} {
+		req, counted := ensureRequest(t)
+		counted.before = func() error {
+			return apierrors.NewForbidden(corev1.Resource("configmaps"), "child", errors.New("not yet"))
+		}
+		engine, err := step.New(step.Options[*Shop]{Name: "shops", Client: counted, APIReader: req.APIReader, Failures: tt.table}, parts)
+		must(t, err)
+		_, _ = engine.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(req.Object)}) // it fails
+		must(t, req.APIReader.Get(t.Context(), client.ObjectKeyFromObject(req.Object), req.Object))
+		for _, c := range req.Object.Status.Conditions {
+			if (c.Type == "PartsReady" || c.Type == condition.Ready) && c.Reason != tt.want {
+				t.Errorf("%s is %s %s, want %s", c.Type, c.Status, c.Reason, tt.want)
+			}
+		}
+		if len(req.Object.Status.Conditions) == 0 {
+			t.Error("there are no conditions")
+		}
 	}
 }
