@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -129,7 +130,7 @@ func (e *elsewhere[T]) at(ctx context.Context, req *step.Request[T]) (Place, cla
 	case err != nil:
 		return place, claimant{}, fmt.Errorf("finding where the objects of %q are: %w", e.Name(), err)
 	case place.Applier == nil:
-		return place, claimant{}, terminal(errors.New("the place has no Applier"), ReasonWrongSet, "this is a bug in the operator: return one")
+		return place, claimant{}, failure.Terminal(errors.New("the place has no Applier"), ReasonWrongSet, "this is a bug in the operator: return one")
 	}
 	gvk, err := req.Client.GroupVersionKindFor(req.Object)
 	if err != nil {

@@ -360,6 +360,26 @@ func TestEnsureBesideASet(t *testing.T) {
 	}
 }
 
+// A set that leaves an object alone once it is there takes one that Ensure has made as it is.
+func TestEnsureThenCreateOnly(t *testing.T) {
+	req, writes := ensureRequest(t)
+	must(t, apply.Ensure(t.Context(), req, configMap("child", map[string]string{"password": "generated"})))
+	parts := apply.Children("Parts", func(_ context.Context, _ *step.Request[*Shop], want *apply.Set) error {
+		want.Add(configMap("child", map[string]string{"password": "another"}), apply.CreateOnly)
+		return nil
+	}, apply.Owns(&corev1.ConfigMap{}))
+	for range 2 {
+		_, err := parts.Do(t.Context(), req)
+		must(t, err)
+	}
+	if got := readMap(t, req); got.Labels[apply.SetLabel] == "" || got.Data["password"] != "generated" || !metav1.IsControlledBy(got, req.Object) {
+		t.Errorf("it has %v, %v", got.Labels, got.Data)
+	}
+	if writes.applies != 1 {
+		t.Errorf("%d applies", writes.applies)
+	}
+}
+
 // What others have added, and what a webhook changes, costs no write.
 func TestEnsureBesideOthers(t *testing.T) {
 	req, writes := ensureRequest(t)

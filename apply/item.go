@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
+	"github.com/ctrlkit/ctrlkit/failure"
 )
 
 // An item is one object that should exist.
@@ -66,7 +67,7 @@ func (k *keeper) items(set *Set) ([]*item, error) {
 		items = append(items, it)
 	}
 	if len(mistakes) > 0 {
-		failures = append(failures, terminal(join(mistakes...), ReasonWrongSet,
+		failures = append(failures, failure.Terminal(join(mistakes...), ReasonWrongSet,
 			"this is a bug in the operator: correct the lines that the message names"))
 	}
 	return items, join(failures...)

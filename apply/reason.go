@@ -3,8 +3,6 @@
 
 package apply
 
-import "github.com/ctrlkit/ctrlkit/failure"
-
 // Reasons of the condition of a set.
 const (
 	// ReasonAllReady: all objects are ready.
@@ -37,8 +35,3 @@ const (
 	// ReasonPruneLimit: more objects have left the set than may be deleted at once.
 	ReasonPruneLimit = "PruneLimit"
 )
-
-// terminal marks an error that no retry ends.
-func terminal(err error, reason, remedy string) error {
-	return failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(reason), failure.WithRemedy(remedy))
-}

@@ -104,7 +104,7 @@ func (c *children[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result
 	case r.err != nil:
 		return ctrlkit.RequeueIfError(r.err)
 	case r.limited != nil:
-		return ctrlkit.RequeueIfError(terminal(r.limited, ReasonPruneLimit, "restore what the set is made from, delete the objects yourself, or raise the limit"))
+		return ctrlkit.RequeueIfError(failure.Terminal(r.limited, ReasonPruneLimit, "restore what the set is made from, delete the objects yourself, or raise the limit"))
 	case lacks != "" && slices.ContainsFunc(r.states, func(s state) bool { return s.unseen }):
 		return ctrlkit.PollFor(lacks, goneEvery)
 	case lacks != "" && slices.ContainsFunc(r.states, func(s state) bool { return s.item.missing }):

@@ -46,7 +46,7 @@ type evidence struct {
 	label      holder // of SetLabel
 	note       noting
 	applied    bool // our server-side apply has written it
-	owned      bool // if it is wanted: it is to have an owner reference
+	owned      bool // if it is wanted: it is to get an owner reference that it lacks
 	loose      bool // if it is wanted: it is to be in no set
 	adopt      bool // if it is wanted: it may be taken over
 	elsewhere  bool // it is neither in the namespace of its owner nor noted
@@ -115,7 +115,7 @@ func evidenceOf(ctx context.Context, k *keeper, ref Ref, obj client.Object, it *
 		e.label = holderOther
 	}
 	if it != nil {
-		e.owned, e.adopt, e.loose = !it.tracked, policy.has(Adopt), k.loose
+		e.owned, e.adopt, e.loose = !it.tracked && !policy.has(CreateOnly), policy.has(Adopt), k.loose
 	}
 	e.elsewhere = k.owner.GetNamespace() != "" && ref.Namespace != k.owner.GetNamespace() && e.note == notedNot
 	if e.label != holderUs || it != nil && e.controller == holderUs {

@@ -102,7 +102,7 @@ func (s *session[T]) find(ctx context.Context) (err error) {
 		_, err = pollOf(obj)
 	}
 	if err != nil {
-		return failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonWrongAnnotation))
+		return failure.Terminal(err, ReasonWrongAnnotation, "")
 	}
 	r := recollection[T]{s}
 	r.present()

@@ -251,5 +251,5 @@ func invalid(decision policy.Decision) error {
 	if err == nil || errors.Is(err, policy.ErrNamespaceUnknown) {
 		return err
 	}
-	return failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(decision.Reason()), failure.WithRemedy(decision.Remedy()))
+	return failure.Terminal(err, decision.Reason(), decision.Remedy())
 }
