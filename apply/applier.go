@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -114,9 +115,9 @@ func (a *Applier) forget(ctx context.Context, name client.ObjectKey, by claimant
 }
 
 func statusOf(r *result) (*Status, error) {
-	s := &Status{Objects: r.children(), Pruned: r.pruned, Lacks: r.lacks()}
+	s := &Status{Objects: r.children(failure.Classify), Pruned: r.pruned, Lacks: r.lacks()}
 	if r.err == nil && r.limited != nil {
-		return s, terminal(r.limited, ReasonPruneLimit, "correct what the set is made from, delete the objects yourself, or raise the limit")
+		return s, failure.Terminal(r.limited, ReasonPruneLimit, "correct what the set is made from, delete the objects yourself, or raise the limit")
 	}
 	return s, r.err
 }
@@ -128,7 +129,7 @@ const setOfApplier = "set"
 // not there and not to be created.
 func (a *Applier) keeper(ctx context.Context, name client.ObjectKey, by claimant, create bool) (*keeper, error) {
 	if name.Name == "" || name.Namespace == "" || a.FieldOwner == "" || a.Client == nil {
-		return nil, terminal(errors.New("an Applier needs a Client and a FieldOwner, and its sets a name and a namespace"), ReasonWrongSet, "set them")
+		return nil, failure.Terminal(errors.New("an Applier needs a Client and a FieldOwner, and its sets a name and a namespace"), ReasonWrongSet, "set them")
 	}
 	a.once.Do(func() { a.states = newStates() })
 	s := &settings{name: setOfApplier, ordered: true, pruneLimit: a.PruneLimit, migrate: a.Migrate, anyKind: true}

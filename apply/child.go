@@ -78,9 +78,8 @@ func (c *child) create(ctx context.Context) (client.Object, error) {
 	}
 	answer, err = c.updateNewest(ctx)
 	if err == nil && time.Since(answer.GetCreationTimestamp().Time) >= unseenAfter {
-		return nil, failure.Mark(fmt.Errorf("%s exists, and the cache of the operator does not have it: its changes are not seen, and it would not be pruned", c.Ref), failure.WithClass(failure.ClassTerminal),
-			failure.WithSeverity(condition.SeverityError), failure.WithReason(ReasonNotSelected), failure.WithRetryAfter(unseenRetry), failure.WithRemedy(fmt.Sprintf(
-				"have cache.Options select it: its labels are %s; or have the %s give it the labels and the namespace that cache.Options.ByObject selects", labels.Set(answer.GetLabels()), c.ownerKind.Kind)))
+		return nil, failure.Terminal(fmt.Errorf("%s exists, and the cache of the operator does not have it: its changes are not seen, and it would not be pruned", c.Ref), ReasonNotSelected, fmt.Sprintf(
+			"have cache.Options select it: its labels are %s; or have the %s give it the labels and the namespace that cache.Options.ByObject selects", labels.Set(answer.GetLabels()), c.ownerKind.Kind), failure.WithRetryAfter(unseenRetry))
 	}
 	return answer, err
 }
@@ -119,8 +118,7 @@ func (c *child) updateNewest(ctx context.Context) (client.Object, error) {
 func (c *child) update(ctx context.Context, current client.Object) (client.Object, error) {
 	policy, err := c.policy.with(current, c.manager)
 	if err != nil {
-		return nil, failure.Mark(fmt.Errorf("%s: %w", c.Ref, err), failure.WithClass(failure.ClassTerminal),
-			failure.WithReason(ReasonUnknownPolicy), failure.WithRemedy("correct the annotation"))
+		return nil, failure.Terminal(fmt.Errorf("%s: %w", c.Ref, err), ReasonUnknownPolicy, "correct the annotation")
 	}
 	verdict, err := c.mayWrite(ctx, current, &policy)
 	if err != nil {
@@ -139,6 +137,9 @@ func (c *child) update(ctx context.Context, current client.Object) (client.Objec
 			}
 		}
 	}
+	if policy.has(CreateOnly) && hasApplied(current, c.manager) {
+		return c.claimAsIs(ctx, current)
+	}
 	if !policy.has(CreateOnly) {
 		if err := c.migrateFields(ctx, current); err != nil {
 			return nil, err
@@ -153,6 +154,37 @@ func (c *child) update(ctx context.Context, current client.Object) (client.Objec
 		return nil, c.refused(ctx, current, &policy, err)
 	}
 	return answer, err
+}
+
+// claimAsIs makes an object ours that we have applied before, outside this set, and that is to stay as it
+// is: to apply no more than whose it is would remove all else that we have applied.
+func (c *child) claimAsIs(ctx context.Context, current client.Object) (client.Object, error) {
+	metadata, _ := c.claimed()["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	delete(metadata, "name")
+	delete(metadata, "namespace")
+	if isOwnedBy(current, c.owner) {
+		delete(metadata, "ownerReferences")
+	} else if ours, _ := metadata["ownerReferences"].([]any); ours != nil {
+		live, err := unstructuredOf(current, c.gvk)
+		if err != nil {
+			return nil, err
+		}
+		others, _, _ := unstructured.NestedSlice(live.Object, "metadata", "ownerReferences")
+		metadata["ownerReferences"] = append(others, ours...)
+	}
+	metadata["resourceVersion"] = current.GetResourceVersion()
+	patch, err := track.ContentPatch(types.MergePatchType, map[string]any{"metadata": metadata})
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", c.Ref, err)
+	}
+	answer := c.kind.empty(c.gvk)
+	answer.SetNamespace(c.Namespace)
+	answer.SetName(c.Name)
+	if err := c.client.Patch(ctx, answer, patch, client.FieldOwner(c.manager)); err != nil {
+		return nil, fmt.Errorf("changing whose %s is: %w", c.Ref, err)
+	}
+	return answer, nil
 }
 
 // isStale reports whether a write was refused because the object has changed since it was read, and not for a
@@ -187,10 +219,10 @@ func (c *child) apply(ctx context.Context, content map[string]any, guard, value 
 	if err := c.client.Patch(ctx, answer, patch, options...); err != nil {
 		err = fmt.Errorf("applying %s: %w", c.Ref, readable(err))
 		if twice := refusal.Duplicates(err); twice != nil {
-			return nil, terminal(fmt.Errorf("applying %s: %w", c.Ref, twice), ReasonWrongSet, refusal.RemedyDuplicates)
+			return nil, failure.Terminal(fmt.Errorf("applying %s: %w", c.Ref, twice), ReasonWrongSet, refusal.RemedyDuplicates)
 		}
 		if strings.Contains(err.Error(), "failed to create typed patch object") { // answered with 500
-			err = terminal(err, ReasonWrongSet, "correct the field that the message names: its definition does not have it, or has another type")
+			err = failure.Terminal(err, ReasonWrongSet, "correct the field that the message names: its definition does not have it, or has another type")
 		}
 		return nil, err
 	}
@@ -230,6 +262,9 @@ func (c *child) mayWrite(ctx context.Context, current client.Object, policy *pol
 	case e.label == holderOther:
 		by = "belongs to " + c.setOf(current, controller)
 		remedy = "remove it from that set, or " + otherName(c.keeper)
+		if c.loose && e.controller == holderUs {
+			remedy += "; if there is no such set any more, remove the label " + SetLabel
+		}
 		if controller == nil {
 			remedy += "; if it is a copy, or was restored under another name or in another namespace, remove the label " + SetLabel + ", and add the annotation " + PolicyAnnotation + ": adopt"
 		}

@@ -45,8 +45,7 @@ func stopped(ref Ref, err error) error {
 	for i, cause := range conflicts {
 		texts[i] = strings.TrimPrefix(cause.Field, ".") + " (" + cause.Message + ")"
 	}
-	return failure.Mark(fmt.Errorf("%s: others have set %s", ref, strings.Join(texts, ", ")), failure.WithClass(failure.ClassTerminal),
-		failure.WithReason(ReasonFieldConflict), failure.WithRemedy("have the other manager give the fields up, or remove them from the set"))
+	return failure.Terminal(fmt.Errorf("%s: others have set %s", ref, strings.Join(texts, ", ")), ReasonFieldConflict, "have the other manager give the fields up, or remove them from the set")
 }
 
 // conflictsOf returns the fields that other field managers have.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -68,13 +69,13 @@ func (e *elsewhere[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Resul
 	}
 	k, err := place.Applier.keeper(ctx, place.Name, by, true)
 	if err != nil {
-		e.mark(req.Conditions, &result{err: err})
+		e.mark(req, &result{err: err})
 		return ctrlkit.RequeueIfError(err)
 	}
 	r := k.keep(ctx, &set)
-	e.mark(req.Conditions, r)
+	e.mark(req, r)
 	if run := journal.RunFromContext(ctx); run != nil && len(r.states) > 0 {
-		run.Note(ctx, journal.Kept{Step: e.settings.name, Children: r.children()})
+		run.Note(ctx, journal.Kept{Step: e.settings.name, Children: r.children(req.Classify)})
 	}
 	every := cmp.Or(place.Every, everyDefault)
 	switch status, err := statusOf(r); {
@@ -129,7 +130,7 @@ func (e *elsewhere[T]) at(ctx context.Context, req *step.Request[T]) (Place, cla
 	case err != nil:
 		return place, claimant{}, fmt.Errorf("finding where the objects of %q are: %w", e.Name(), err)
 	case place.Applier == nil:
-		return place, claimant{}, terminal(errors.New("the place has no Applier"), ReasonWrongSet, "this is a bug in the operator: return one")
+		return place, claimant{}, failure.Terminal(errors.New("the place has no Applier"), ReasonWrongSet, "this is a bug in the operator: return one")
 	}
 	gvk, err := req.Client.GroupVersionKindFor(req.Object)
 	if err != nil {

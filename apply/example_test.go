@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/step"
 	"github.com/ctrlkit/ctrlkit/step/steptest"
@@ -36,6 +37,18 @@ func ExampleChildren() {
 
 	fmt.Println(workload.Name())
 	// Output: Workload
+}
+
+// A ConfigMap that a step keeps and reads.
+func ExampleEnsure() {
+	settings := step.Func("Settings", func(ctx context.Context, req *step.Request[*Shop]) (ctrl.Result, error) {
+		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: req.Object.Name + "-settings"}}
+		child.Data = map[string]string{"size": fmt.Sprint(req.Object.Spec.Size)}
+		return ctrlkit.RequeueIfError(apply.Ensure(ctx, req, child))
+	})
+
+	fmt.Println(settings.Name())
+	// Output: Settings
 }
 
 // What a set would do, as a test sees it.

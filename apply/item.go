@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
+	"github.com/ctrlkit/ctrlkit/failure"
 )
 
 // An item is one object that should exist.
@@ -66,7 +67,7 @@ func (k *keeper) items(set *Set) ([]*item, error) {
 		items = append(items, it)
 	}
 	if len(mistakes) > 0 {
-		failures = append(failures, terminal(join(mistakes...), ReasonWrongSet,
+		failures = append(failures, failure.Terminal(join(mistakes...), ReasonWrongSet,
 			"this is a bug in the operator: correct the lines that the message names"))
 	}
 	return items, join(failures...)
@@ -86,6 +87,11 @@ func (k *keeper) item(a *addition) (*item, error) {
 	}
 	if err := a.policy.check(); err != nil {
 		return nil, err
+	}
+	if k.loose {
+		if err := a.policy.checkLoose(); err != nil {
+			return nil, err
+		}
 	}
 	gvk, err := k.gvkOf(a.object, content)
 	if err != nil {
@@ -213,6 +219,9 @@ func whyTracked(it *item, elsewhere bool) string {
 // claim gives an item what says whose it is.
 func (k *keeper) claim(it *item) error {
 	metadata, _ := it.content["metadata"].(map[string]any)
+	if k.loose {
+		return k.own(metadata)
+	}
 	if err := put(metadata, "labels", SetLabel, k.label); err != nil {
 		return err
 	}
@@ -247,8 +256,10 @@ func (it *item) contentFor(p *policy) map[string]any {
 // claimed returns the content of an item without what its author wants: its name, and whose it is.
 func (it *item) claimed() map[string]any {
 	metadata, _ := it.content["metadata"].(map[string]any)
-	labels, _ := metadata["labels"].(map[string]any)
-	mine := map[string]any{"name": metadata["name"], "labels": map[string]any{SetLabel: labels[SetLabel]}}
+	mine := map[string]any{"name": metadata["name"]}
+	if labels, _ := metadata["labels"].(map[string]any); labels[SetLabel] != nil {
+		mine["labels"] = map[string]any{SetLabel: labels[SetLabel]}
+	}
 	for _, field := range []string{"namespace", "ownerReferences"} {
 		if metadata[field] != nil {
 			mine[field] = metadata[field]

@@ -67,6 +67,8 @@ type state struct {
 	created bool
 	// uncached says that the cache did not have it.
 	uncached bool
+	// object is as it is in the cluster, nil if that is not known. It belongs to the cache.
+	object client.Object
 }
 
 // A result is what a set has come to.
@@ -195,7 +197,7 @@ func (k *keeper) ensure(ctx context.Context, s *state) {
 		*s = state{item: s.item, waits: s.item.definition()}
 		return
 	}
-	*s = state{item: s.item, created: c.created, uncached: c.unseen}
+	*s = state{item: s.item, created: c.created, uncached: c.unseen, object: current}
 	if err == nil && c.ours {
 		s.uid = current.GetUID()
 	}

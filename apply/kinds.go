@@ -112,6 +112,7 @@ type settings struct {
 	migrate    []string
 	former     []string // names
 	anyKind    bool     // kinds are not declared, and no object has an owner reference
+	loose      bool     // the objects are in no set
 }
 
 const defaultPruneLimit = 20

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
-	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/summary"
 )
@@ -148,7 +147,7 @@ func (c *child) supersede(ctx context.Context, current client.Object) (client.Ob
 	case policy.frozen || policy.has(CreateOnly):
 		return current, nil
 	case !policy.has(Replace):
-		return nil, terminal(fmt.Errorf("%s runs for another content, and its annotations do not let it be deleted", c.Ref), ReasonImmutableField, "delete it, so that it is created again")
+		return nil, failure.Terminal(fmt.Errorf("%s runs for another content, and its annotations do not let it be deleted", c.Ref), ReasonImmutableField, "delete it, so that it is created again")
 	}
 	if err := c.delete(ctx, c.Ref, current, metav1.DeletePropagationForeground); err != nil {
 		return nil, err
@@ -166,8 +165,7 @@ func (c *child) failureOf(job client.Object) error {
 	if c.Namespace != "" {
 		remedy += " -n " + c.Namespace
 	}
-	return failure.Mark(fmt.Errorf("%s has failed: %s", c.Ref, s.Message), failure.WithClass(failure.ClassTerminal),
-		failure.WithSeverity(condition.SeverityError), failure.WithReason(ReasonJobFailed), failure.WithRemedy(remedy))
+	return failure.Terminal(fmt.Errorf("%s has failed: %s", c.Ref, s.Message), ReasonJobFailed, remedy)
 }
 
 // isComplete reports whether a Job has completed, whether or not it is being deleted.
@@ -247,7 +245,7 @@ func runsOf(owner client.Object, notes []note) (runs, error) {
 	for _, n := range notes {
 		read, err := parseRuns(owner.GetAnnotations()[n.key])
 		if err != nil {
-			return nil, terminal(fmt.Errorf("annotation %s: %w: without it, Jobs would run again that have completed", n.key, err),
+			return nil, failure.Terminal(fmt.Errorf("annotation %s: %w: without it, Jobs would run again that have completed", n.key, err),
 				ReasonWrongSet, "restore it, or remove it to have all Jobs of the set run again")
 		}
 		for _, entry := range read {

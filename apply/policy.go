@@ -153,6 +153,24 @@ func (p *policy) check() error {
 	return nil
 }
 
+// checkLoose returns an error if a policy is for the objects of sets alone.
+func (p *policy) checkLoose() error {
+	word := ""
+	switch {
+	case p.wave != 0:
+		word = "Wave"
+	case p.ready != nil:
+		word = "ReadyWhen"
+	case p.has(Once):
+		word = "Once"
+	case p.tracked():
+		word = "Keep (and Unowned)"
+	default:
+		return nil
+	}
+	return fmt.Errorf("apply.%s needs a set: use apply.Children", word)
+}
+
 // with returns the policy of an object that exists, with what its users have annotated. Manager is
 // the field manager of the set.
 func (p policy) with(current client.Object, manager string) (policy, error) {

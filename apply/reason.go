@@ -3,11 +3,6 @@
 
 package apply
 
-import (
-	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/step"
-)
-
 // Reasons of the condition of a set.
 const (
 	// ReasonAllReady: all objects are ready.
@@ -19,11 +14,11 @@ const (
 	// ReasonWrongSet: an object is added twice, has no name, is of an undeclared kind, or the like.
 	ReasonWrongSet = "WrongSet"
 	// ReasonOwnedByAnother: an object exists and belongs to another owner.
-	ReasonOwnedByAnother = step.ReasonOwnedByAnother
+	ReasonOwnedByAnother = "OwnedByAnother"
 	// ReasonJobFailed: a Job with the policy [Once] has failed.
 	ReasonJobFailed = "JobFailed"
 	// ReasonImmutableField: a field of an object can't be changed.
-	ReasonImmutableField = step.ReasonImmutableField
+	ReasonImmutableField = "ImmutableField"
 	// ReasonFieldConflict: another field manager has set a field of an object with the policy
 	// [StopOnConflict].
 	ReasonFieldConflict = "FieldConflict"
@@ -40,8 +35,3 @@ const (
 	// ReasonPruneLimit: more objects have left the set than may be deleted at once.
 	ReasonPruneLimit = "PruneLimit"
 )
-
-// terminal marks an error that no retry ends.
-func terminal(err error, reason, remedy string) error {
-	return failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(reason), failure.WithRemedy(remedy))
-}

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 )
 
@@ -62,12 +61,10 @@ func readRecord(ctx context.Context, k *keeper, by claimant, create bool) (*core
 	case !record.DeletionTimestamp.IsZero() && create && !guarded:
 		return nil, fmt.Errorf("the record of the set, %s, is being deleted", ref)
 	case record.Labels[SetLabel] != k.label:
-		return nil, terminal(fmt.Errorf("%s exists, and is not the record of this set of %q", ref, k.manager), ReasonOwnedByAnother,
+		return nil, failure.Terminal(fmt.Errorf("%s exists, and is not the record of this set of %q", ref, k.manager), ReasonOwnedByAnother,
 			"give the set another name, or delete the ConfigMap if it is not needed")
 	case record.Annotations[claimantAnnotation] != by.uid:
-		return nil, failure.Mark(fmt.Errorf("%s is the record of a set that is kept for %s, UID %s", ref, record.Annotations[OwnerAnnotation], record.Annotations[claimantAnnotation]),
-			failure.WithClass(failure.ClassTerminal), failure.WithSeverity(condition.SeverityError), failure.WithReason(ReasonOwnedByAnother),
-			failure.WithRemedy("give the set another name; or, if that object does not exist any more, in no cluster, set the annotation "+claimantAnnotation+" to "+by.remedy()))
+		return nil, failure.Terminal(fmt.Errorf("%s is the record of a set that is kept for %s, UID %s", ref, record.Annotations[OwnerAnnotation], record.Annotations[claimantAnnotation]), ReasonOwnedByAnother, "give the set another name; or, if that object does not exist any more, in no cluster, set the annotation "+claimantAnnotation+" to "+by.remedy())
 	case by.uid == "" || !create:
 		return record, nil
 	case !record.DeletionTimestamp.IsZero():

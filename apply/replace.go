@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/refusal"
 )
 
@@ -151,5 +152,5 @@ func (c *child) irreplaceable(r *refusal.Replacement, refused error) error {
 	case r.Loss != "":
 		word = ReplaceLosingData
 	}
-	return terminal(refused, ReasonImmutableField, fmt.Sprintf("%s; annotate it with %s: %s to allow that for good", r.Remedy(), PolicyAnnotation, word))
+	return failure.Terminal(refused, ReasonImmutableField, fmt.Sprintf("%s; annotate it with %s: %s to allow that for good", r.Remedy(), PolicyAnnotation, word))
 }

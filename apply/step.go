@@ -96,15 +96,15 @@ func (c *children[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result
 		return ctrlkit.RequeueIfError(err)
 	}
 	r := k.keep(ctx, &set)
-	c.mark(req.Conditions, r)
+	c.mark(req, r)
 	if run := journal.RunFromContext(ctx); run != nil && len(r.states) > 0 {
-		run.Note(ctx, journal.Kept{Step: c.settings.name, Children: r.children()})
+		run.Note(ctx, journal.Kept{Step: c.settings.name, Children: r.children(req.Classify)})
 	}
 	switch lacks := r.lacks(); {
 	case r.err != nil:
 		return ctrlkit.RequeueIfError(r.err)
 	case r.limited != nil:
-		return ctrlkit.RequeueIfError(terminal(r.limited, ReasonPruneLimit, "restore what the set is made from, delete the objects yourself, or raise the limit"))
+		return ctrlkit.RequeueIfError(failure.Terminal(r.limited, ReasonPruneLimit, "restore what the set is made from, delete the objects yourself, or raise the limit"))
 	case lacks != "" && slices.ContainsFunc(r.states, func(s state) bool { return s.unseen }):
 		return ctrlkit.PollFor(lacks, goneEvery)
 	case lacks != "" && slices.ContainsFunc(r.states, func(s state) bool { return s.item.missing }):
@@ -118,14 +118,15 @@ func (c *children[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result
 }
 
 // mark sets the condition. An error without a state of an object is left to the engine.
-func (c *children[T]) mark(conditions *condition.Set, r *result) {
+func (c *children[T]) mark(req *step.Request[T], r *result) {
+	conditions := req.Conditions
 	if conditions == nil || !conditions.Declared(c.settings.condition) {
 		return
 	}
 	set := c.settings.condition
 	switch lacks := r.lacks(); {
 	case r.err != nil:
-		classified := failure.Classify(r.err)
+		classified := req.Classify(r.err)
 		if classified.Silent(1) {
 			return
 		}
@@ -245,14 +246,14 @@ func (r *result) lacks() string {
 }
 
 // children returns the states of all objects, for the journal.
-func (r *result) children() []journal.Child {
+func (r *result) children(classify func(error) failure.Classification) []journal.Child {
 	all := make([]journal.Child, len(r.states))
 	for i := range r.states {
 		s, ref := &r.states[i], r.states[i].item.Ref
 		c := journal.Child{Object: journal.ObjectOf(ref.groupKind(), ref.key()), State: journal.ChildNotReady, Text: s.lacks}
 		switch {
 		case s.err != nil:
-			classified := failure.Classify(s.err)
+			classified := classify(s.err)
 			c.State, c.Text, c.Reason, c.Remedy = journal.ChildFailed, s.err.Error(), classified.Reason, classified.Remedy
 		case s.later:
 			c.State, c.Text = journal.ChildBlocked, s.waits

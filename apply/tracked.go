@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/failure"
 )
 
 // Objects without an owner reference are found again by their owner: its annotation has their names
@@ -116,7 +118,7 @@ func (k *keeper) readTracked(ctx context.Context) error {
 		text := k.owner.GetAnnotations()[n.key]
 		refs, err := parseTracked(text)
 		if err != nil {
-			return terminal(fmt.Errorf("annotation %s: %w: without it, objects in other namespaces could not be deleted", n.key, err),
+			return failure.Terminal(fmt.Errorf("annotation %s: %w: without it, objects in other namespaces could not be deleted", n.key, err),
 				ReasonWrongSet, "restore it, or remove it if no such objects exist")
 		}
 		var others tracked
@@ -251,7 +253,7 @@ func (k *keeper) rememberAll(ctx context.Context, refs tracked) error {
 		text = names.String()
 	}
 	if !fits() && len(refs) > len(k.remembered) {
-		return terminal(fmt.Errorf("the names of the %d objects without an owner reference, which annotation %s keeps, need %d bytes, and there is room for %d",
+		return failure.Terminal(fmt.Errorf("the names of the %d objects without an owner reference, which annotation %s keeps, need %d bytes, and there is room for %d",
 			len(refs), key, len(text), apivalidation.TotalAnnotationSizeLimitB), ReasonWrongSet, "have several steps or several owners keep them, or give them shorter names")
 	}
 	if k.owner.GetAnnotations()[key] != text { // UIDs that do not fit are not tried again and again

@@ -46,7 +46,8 @@ type evidence struct {
 	label      holder // of SetLabel
 	note       noting
 	applied    bool // our server-side apply has written it
-	owned      bool // if it is wanted: it is to have an owner reference
+	owned      bool // if it is wanted: it is to get an owner reference that it lacks
+	loose      bool // if it is wanted: it is to be in no set
 	adopt      bool // if it is wanted: it may be taken over
 	elsewhere  bool // it is neither in the namespace of its owner nor noted
 }
@@ -66,8 +67,8 @@ func (e evidence) wanted() verdict {
 	switch {
 	case e.controller == holderOther || e.label == holderOther:
 		return verdictRefuse
-	case e.controller == holderUs && e.label == holderNone:
-		return verdictTake // by a former version, or by step.EnsureChild
+	case e.controller == holderUs && e.label == holderNone && !e.loose:
+		return verdictTake // by a former version, or by Ensure
 	case e.controller == holderUs:
 		return verdictOurs
 	case e.label == holderUs && (e.applied || e.note == notedSame):
@@ -114,7 +115,7 @@ func evidenceOf(ctx context.Context, k *keeper, ref Ref, obj client.Object, it *
 		e.label = holderOther
 	}
 	if it != nil {
-		e.owned, e.adopt = !it.tracked, policy.has(Adopt)
+		e.owned, e.adopt, e.loose = !it.tracked && !policy.has(CreateOnly), policy.has(Adopt), k.loose
 	}
 	e.elsewhere = k.owner.GetNamespace() != "" && ref.Namespace != k.owner.GetNamespace() && e.note == notedNot
 	if e.label != holderUs || it != nil && e.controller == holderUs {

@@ -11,12 +11,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // The conditions of an object. They inform, and decide nothing: what is done next follows from
@@ -147,15 +149,20 @@ var changes = map[string]string{"create": ConditionCreating, "update": Condition
 
 // markFailed says that a call has failed, and that what it was to change is still to be changed. A
 // wait is no failure, and that the operator stops says nothing of the resource.
-func markFailed(set *condition.Set, what string, err error) {
+func markFailed[T client.Object](req *step.Request[T], what string, err error) {
 	_, failed := ctrlkit.IgnoreExit(ctrl.Result{}, err)
-	if set == nil || failed == nil || failure.Classify(err).Class == failure.ClassCanceled {
+	set := req.Conditions
+	if set == nil || failed == nil {
+		return
+	}
+	c := req.Classify(err)
+	if c.Class == failure.ClassCanceled {
 		return
 	}
 	if kind, ok := changes[what]; ok {
 		set.MarkUnhealthy(kind, condition.SeverityInfo, ReasonInProgress, "the call has failed, and is repeated: see Failed")
 	}
-	set.MarkUnhealthy(ConditionFailed, condition.SeverityWarning, failure.Classify(err).Reason, err.Error())
+	set.MarkUnhealthy(ConditionFailed, condition.SeverityWarning, c.Reason, err.Error())
 }
 
 // waitsFor says what the system is doing.

@@ -58,8 +58,8 @@ func (d depots) Connect(ctx context.Context, req *step.Request[*Depot]) (externa
 	return depotClient{d, journal.RunFromContext(ctx)}, nil
 }
 
-// Watches makes a change of the credentials reconcile all Depots.
-func (depots) Watches() []step.Watch {
+// watchedByDepots makes a change of the credentials reconcile all Depots.
+func watchedByDepots() []step.Watch {
 	return []step.Watch{{Object: &corev1.Secret{}, NamedBy: func(client.Object) []client.ObjectKey {
 		return []client.ObjectKey{client.ObjectKeyFromObject(canaries())}
 	}}}

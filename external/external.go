@@ -100,8 +100,7 @@ type Options[T client.Object] struct {
 	// was read, or that was looked for and comes later, reconciles those for which it was. Secrets are
 	// among them with ConnectionSecret or Publish, for which they are watched anyway.
 	//
-	// The engine reports in the log a kind that Connect reads and that nothing watches. A connector may
-	// have a method Watches instead, for what it finds otherwise than by name.
+	// The engine reports in the log a kind that Connect reads and that nothing watches.
 	Reads []client.Object
 
 	// ConnectionSecret returns the name of a Secret in the namespace of the object, to which
@@ -131,6 +130,8 @@ func newExternal[T client.Object](name string, connector Connector[T], options O
 	e := &external[T]{connector: connector, options: options, calls: newCalls(options.Calls), memory: newMemory()}
 	e.claims = &ledger{namespace: cmp.Or(options.ClaimNamespace, ownNamespace()), kind: options.Type}
 	e.session = step.NewKey[*session[T]]("the resource of " + name)
+	of := &e.options.Lifecycle
+	of.Watches, of.Conditions, of.Uses = e.watches(), e.conditions(), e.uses()
 	return e
 }
 
@@ -150,18 +151,15 @@ var (
 	_ lifecycle.StatusUpdater[client.Object] = (*external[client.Object])(nil)
 	_ lifecycle.VerbChecker[client.Object]   = (*external[client.Object])(nil)
 	_ lifecycle.Releaser[client.Object]      = (*external[client.Object])(nil)
+	_ lifecycle.Finisher[client.Object]      = (*external[client.Object])(nil)
 )
 
 // ChecksVerbs implements [lifecycle.VerbChecker].
 func (e *external[T]) ChecksVerbs() {}
 
-// Watches declares the watches of the connector and of what it reads, and that of the Secrets which are
-// published.
-func (e *external[T]) Watches() []step.Watch {
-	var all []step.Watch
-	if w, ok := e.connector.(interface{ Watches() []step.Watch }); ok {
-		all = w.Watches()
-	}
+// watches are those of the connector and of what it reads, and that of the Secrets which are published.
+func (e *external[T]) watches() []step.Watch {
+	all := slices.Clone(e.options.Lifecycle.Watches)
 	isSecret := func(obj client.Object) bool { _, ok := obj.(*corev1.Secret); return ok }
 	reads, owned := e.options.Reads, e.options.ConnectionSecret != nil
 	if (owned || e.options.Publish != nil) && !slices.ContainsFunc(reads, isSecret) {
@@ -176,12 +174,9 @@ func (e *external[T]) Watches() []step.Watch {
 	return all
 }
 
-// Uses declares what the connector does, and what publishing needs.
-func (e *external[T]) Uses() []permission.Use {
-	var all []permission.Use
-	if d, ok := e.connector.(interface{ Uses() []permission.Use }); ok {
-		all = d.Uses()
-	}
+// uses are what the connector does, and what publishing needs.
+func (e *external[T]) uses() []permission.Use {
+	all := slices.Clone(e.options.Lifecycle.Uses)
 	for _, r := range e.options.References {
 		all = append(all, r.Uses()...)
 	}
@@ -197,14 +192,9 @@ func (e *external[T]) Uses() []permission.Use {
 	return all
 }
 
-// Conditions declares the conditions of this package, and those of the connector.
-func (e *external[T]) Conditions() []condition.Declaration {
-	all := declarations()
-	if d, ok := e.connector.(interface {
-		Conditions() []condition.Declaration
-	}); ok {
-		all = append(all, d.Conditions()...)
-	}
+// conditions are those of this package, and those of the connector.
+func (e *external[T]) conditions() []condition.Declaration {
+	all := append(declarations(), e.options.Lifecycle.Conditions...)
 	for _, r := range e.options.References {
 		all = append(all, r.Conditions()...)
 	}
@@ -356,8 +346,8 @@ func (e *external[T]) Delete(ctx context.Context, req *step.Request[T]) (ctrl.Re
 	return result, err
 }
 
-// Post releases the client.
-func (e *external[T]) Post(ctx context.Context, req *step.Request[T]) error {
+// Finish implements [lifecycle.Finisher]: it releases the client.
+func (e *external[T]) Finish(ctx context.Context, req *step.Request[T]) error {
 	if s, ok := step.Lookup(req, e.session); ok {
 		noteChange(ctx, s, nil)
 		reporter[T]{s}.ended()
@@ -406,7 +396,7 @@ func (e *external[T]) open(ctx context.Context, req *step.Request[T]) (*session[
 	})
 	if err != nil {
 		err = e.notConnected(ctx, req, err)
-		markFailed(req.Conditions, "connect", err)
+		markFailed(req, "connect", err)
 		return nil, err
 	}
 	step.Put(req, e.session, s)

@@ -4,6 +4,7 @@
 package external
 
 import (
+	"errors"
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,8 +24,7 @@ func (s refusals[T]) refusal() error {
 	switch s.decision.why {
 	case whyWrongID:
 		s.mark()
-		err := failure.Mark(fmt.Errorf("the resource %q, which annotation %s names, does not exist", s.id, IDAnnotation),
-			failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonWrongAnnotation), failure.WithRetryAfter(s.poll(s.req.Object)))
+		err := failure.Terminal(fmt.Errorf("the resource %q, which annotation %s names, does not exist", s.id, IDAnnotation), ReasonWrongAnnotation, "", failure.WithRetryAfter(s.poll(s.req.Object)))
 		return remediable(err, "correct the annotation, or remove it to have a resource created")
 	case whyEdited:
 		return s.editedID()
@@ -61,8 +61,7 @@ func (s refusals[T]) foreign(why, remedy string) error {
 	if s.req.Conditions != nil {
 		s.req.Conditions.MarkHealthy(ConditionFailed, ReasonNone, "") // the system has answered
 	}
-	err := failure.Mark(fmt.Errorf("the resource %q is not ours: %s", s.id, why), failure.WithClass(failure.ClassTerminal),
-		failure.WithReason(ReasonForeign), failure.WithRetryAfter(s.poll(s.req.Object)))
+	err := failure.Terminal(fmt.Errorf("the resource %q is not ours: %s", s.id, why), ReasonForeign, "", failure.WithRetryAfter(s.poll(s.req.Object)))
 	return remediable(err, remedy)
 }
 
@@ -128,7 +127,7 @@ func (s refusals[T]) editedID() error {
 	if own != "" {
 		why += ": " + own
 	}
-	err := failure.Mark(fmt.Errorf("%s", why), failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonWrongAnnotation), failure.WithRetryAfter(s.poll(s.req.Object)))
+	err := failure.Terminal(errors.New(why), ReasonWrongAnnotation, "", failure.WithRetryAfter(s.poll(s.req.Object)))
 	return remediable(err, remedy)
 }
 

@@ -36,8 +36,6 @@ func (w waiting) Connect(ctx context.Context, req *step.Request[*Silo]) (externa
 	return w.store.Connect(ctx, req)
 }
 
-func (waiting) Watches() []step.Watch { return []step.Watch{{Object: &corev1.Secret{}}} }
-
 // requeues is when a reconcile is followed by the next one, as the engine reports it to the
 // controller. A dirty one has written to the object: the event of that write brings the next one
 // at once, whatever the result is. A clean one has not, and nothing but the result brings the next

@@ -77,7 +77,7 @@ func (s *session[T]) call(ctx context.Context, what string, call func(ctx contex
 	case len(waits) > 0:
 		markNotObserved(s.req.Conditions, waits[0].For)
 	}
-	markFailed(s.req.Conditions, what, err)
+	markFailed(s.req, what, err)
 	return err
 }
 
@@ -102,7 +102,7 @@ func (s *session[T]) find(ctx context.Context) (err error) {
 		_, err = pollOf(obj)
 	}
 	if err != nil {
-		return failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonWrongAnnotation))
+		return failure.Terminal(err, ReasonWrongAnnotation, "")
 	}
 	r := recollection[T]{s}
 	r.present()

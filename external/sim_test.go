@@ -21,6 +21,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
@@ -149,6 +150,7 @@ type construct func(string, external.Connector[*Depot], external.Options[*Depot]
 func (c identityClass) complete(mgr ctrl.Manager, p *sim.Process, construct construct) error {
 	options := external.Options[*Depot]{
 		Identity: c.identity, Poll: time.Minute, Busy: 20 * time.Second, ConnectionSecret: connectionOf,
+		Lifecycle: lifecycle.Options{Watches: watchedByDepots()},
 	}
 	lookout, err := newLookout(mgr.GetLogger())
 	if err != nil {

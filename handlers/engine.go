@@ -179,7 +179,7 @@ func markStatus[T client.Object](req *step.Request[T], conditionType string, err
 		req.Conditions.MarkUnhealthy(conditionType, condition.SeverityInfo, step.ReasonWaiting, "waits for "+waits[0].For)
 	}
 	if _, failed := ctrlkit.IgnoreExit(ctrl.Result{}, err); failed != nil {
-		if c := failure.Classify(failed); c.Class != failure.ClassConflict {
+		if c := req.Classify(failed); c.Class != failure.ClassConflict {
 			req.Conditions.MarkUnhealthy(conditionType, c.Severity, c.Reason, failed.Error())
 		}
 	}

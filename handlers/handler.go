@@ -81,8 +81,7 @@ type Handler[T client.Object] struct {
 	Resync bool
 }
 
-// Entries is what a [Registry] registers: a [Handler], or what [Steps], [Status] and [Generate]
-// return.
+// An Entry is registered with a [Registry]: a [Handler], or the result of [Steps], [Status] or [Generate].
 type Entry interface {
 	// prepare returns the handler for a registry. The error names all mistakes in it.
 	prepare(r *Registry) (*entry, error)

@@ -140,7 +140,7 @@ func TestAClaimWaitsForAnObject(t *testing.T) {
 				_, err := step.GetOrWait[*corev1.ConfigMap](ctx, req, client.ObjectKey{Name: req.Object.Spec.Server})
 				return err
 			}
-			o.watches = []step.Watch{{Object: &corev1.ConfigMap{}, NamedBy: func(obj client.Object) []client.ObjectKey {
+			o.options.Watches = []step.Watch{{Object: &corev1.ConfigMap{}, NamedBy: func(obj client.Object) []client.ObjectKey {
 				return []client.ObjectKey{{Name: obj.(*User).Spec.Server}}
 			}}}
 			c.start(o)

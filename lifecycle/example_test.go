@@ -69,8 +69,8 @@ func (u users) Delete(_ context.Context, req *step.Request[*User]) (ctrl.Result,
 	return ctrlkit.RequeueIfError(u.server.drop(req.Object.Annotations[loginAnnotation]))
 }
 
-// Watches declares the watch that ends the wait for a server.
-func (u users) Watches() []step.Watch {
+// watchesOfServers end the waits for servers.
+func watchesOfServers() []step.Watch {
 	return []step.Watch{{Object: &corev1.ConfigMap{}, NamedBy: func(obj client.Object) []client.ObjectKey {
 		return []client.ObjectKey{serverOf(obj.(*User))} //nolint:errcheck // the engine is for Users
 	}}}
@@ -89,7 +89,7 @@ func newOperator() (client.Client, *step.Engine[*User]) {
 		panic(err)
 	}
 	engine, err := step.New(step.Options[*User]{Name: "users", Client: c, APIReader: c},
-		lifecycle.New("User", users{}, lifecycle.Options{Operator: "prod/mysql-operator"}))
+		lifecycle.New("User", users{}, lifecycle.Options{Operator: "prod/mysql-operator", Watches: watchesOfServers()}))
 	if err != nil {
 		panic(err)
 	}

@@ -38,7 +38,7 @@ func TestAKindThatComesLater(t *testing.T) {
 				return err
 			}
 			o.prepare = func(mgr ctrl.Manager) {
-				o.watches = []step.Watch{{Object: &Server{}, Later: mgr.GetCache(), NamedBy: func(obj client.Object) []client.ObjectKey {
+				o.options.Watches = []step.Watch{{Object: &Server{}, Later: mgr.GetCache(), NamedBy: func(obj client.Object) []client.ObjectKey {
 					return []client.ObjectKey{{Name: obj.(*User).Spec.Server}}
 				}}}
 			}
@@ -79,7 +79,7 @@ func TestAnOwnedKindThatComesLater(t *testing.T) {
 		o := &operator{full: newFull()}
 		noted := 0
 		o.prepare = func(mgr ctrl.Manager) {
-			o.watches = []step.Watch{{
+			o.options.Watches = []step.Watch{{
 				Object: &Server{}, Later: mgr.GetCache(), Owned: true,
 				Named: func(obj client.Object, _ schema.GroupKind) []client.ObjectKey {
 					return []client.ObjectKey{{Namespace: obj.GetNamespace(), Name: obj.GetLabels()["user"]}}

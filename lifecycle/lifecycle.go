@@ -52,6 +52,13 @@ type Options struct {
 	// Refresh is how often the status of an object is refreshed whose policy does not allow to
 	// change anything, within a tenth of it: see [Spread]. If it is zero, an event does that.
 	Refresh time.Duration
+
+	// Watches are those that end the waits of the reconciler, and that show it a change; Conditions are
+	// those that it sets; Uses is what it does with objects of other kinds: see package step. A
+	// reference of package reference has all three of itself.
+	Watches    []step.Watch
+	Conditions []condition.Declaration
+	Uses       []permission.Use
 }
 
 var (
@@ -73,6 +80,7 @@ func New[T client.Object](name string, r Reconciler[T], options Options) step.Cl
 	l.claimer, _ = r.(Claimer[T])
 	l.updater, _ = r.(StatusUpdater[T])
 	l.releaser, _ = r.(Releaser[T])
+	l.finisher, _ = r.(Finisher[T])
 	_, l.checks = r.(VerbChecker[T])
 	return l
 }
@@ -83,6 +91,7 @@ type lifecycle[T client.Object] struct {
 	claimer    Claimer[T]
 	updater    StatusUpdater[T]
 	releaser   Releaser[T]
+	finisher   Finisher[T]
 	checks     bool // the reconciler checks each verb itself
 	options    Options
 }
@@ -92,40 +101,23 @@ func (l *lifecycle[T]) Name() string { return l.name }
 
 // Watches implements [step.Watcher].
 func (l *lifecycle[T]) Watches() []step.Watch {
-	all := PolicyWatches(l.options.Policy)
-	if w, ok := l.reconciler.(interface{ Watches() []step.Watch }); ok {
-		all = append(all, w.Watches()...)
-	}
-	return all
+	return append(PolicyWatches(l.options.Policy), l.options.Watches...)
 }
 
 // Uses implements [step.UseDeclarer].
-func (l *lifecycle[T]) Uses() []permission.Use {
-	if d, ok := l.reconciler.(interface{ Uses() []permission.Use }); ok {
-		return d.Uses()
-	}
-	return nil
-}
+func (l *lifecycle[T]) Uses() []permission.Use { return l.options.Uses }
 
 // Post implements [step.PostStep].
 func (l *lifecycle[T]) Post(ctx context.Context, req *step.Request[T]) error {
-	if p, ok := l.reconciler.(interface {
-		Post(ctx context.Context, req *step.Request[T]) error
-	}); ok {
-		return p.Post(ctx, req)
+	if l.finisher == nil {
+		return nil
 	}
-	return nil
+	return l.finisher.Finish(ctx, req)
 }
 
 // Conditions implements [step.ConditionDeclarer].
 func (l *lifecycle[T]) Conditions() []condition.Declaration {
-	all := []condition.Declaration{{Type: ConditionManaged, Weight: condition.WeightInformational}}
-	if d, ok := l.reconciler.(interface {
-		Conditions() []condition.Declaration
-	}); ok {
-		all = append(all, d.Conditions()...)
-	}
-	return all
+	return append([]condition.Declaration{{Type: ConditionManaged, Weight: condition.WeightInformational}}, l.options.Conditions...)
 }
 
 // Gate implements [step.Gatekeeper].
@@ -259,5 +251,5 @@ func invalid(decision policy.Decision) error {
 	if err == nil || errors.Is(err, policy.ErrNamespaceUnknown) {
 		return err
 	}
-	return failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(decision.Reason()), failure.WithRemedy(decision.Remedy()))
+	return failure.Terminal(err, decision.Reason(), decision.Remedy())
 }

@@ -15,12 +15,8 @@ import (
 
 // A Reconciler makes what an object stands for as its spec wants it, and removes it. One value
 // serves all objects, at the same time. Further abilities are optional interfaces: [Claimer],
-// [StatusUpdater], [Releaser] and [VerbChecker], and the methods Watches of [step.Watcher] and Conditions of
-// [step.ConditionDeclarer].
-//
-// The methods Watches, Uses, Conditions and Post of package step are called, too, if it has them.
-//
-// What the methods of all of them have in common:
+// [StatusUpdater], [Releaser], [Finisher] and [VerbChecker]. What it watches and which conditions it sets
+// is in the [Options].
 //
 //   - Each is idempotent: it is called again after every error, crash and change.
 //   - Each may change the metadata and the status of req.Object, which the engine writes at the
@@ -53,8 +49,8 @@ type Claimer[T client.Object] interface {
 	// policy allows to delete and not to create or update, it is called before UpdateStatus: what
 	// exists has to be known when the object is deleted.
 	//
-	// It waits for an object with step.GetOrWait. Watches, of [step.Watcher], declares the watch
-	// that ends the wait. With [step.ErrNothingToClaim], CreateOrUpdate is called, and nothing is
+	// It waits for an object with step.GetOrWait. Options.Watches has the watch that ends the
+	// wait. With [step.ErrNothingToClaim], CreateOrUpdate is called, and nothing is
 	// written before: it makes nothing that has to be removed.
 	Claim(ctx context.Context, req *step.Request[T]) error
 
@@ -82,6 +78,13 @@ type Releaser[T client.Object] interface {
 	// Release is called instead of Delete for an object that is being deleted, if its policy keeps
 	// what it stands for. An error is reported in a Kubernetes event, and prevents nothing.
 	Release(ctx context.Context, req *step.Request[T]) error
+}
+
+// A Finisher is a [Reconciler] with work for the end of each reconcile.
+type Finisher[T client.Object] interface {
+	Reconciler[T]
+	// Finish does that work, as Post of a [step.PostStep] does.
+	Finish(ctx context.Context, req *step.Request[T]) error
 }
 
 // A VerbChecker is a [Reconciler] that asks [PolicyOf] before it creates, and before it updates.

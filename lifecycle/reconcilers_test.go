@@ -74,7 +74,6 @@ func (p *plain) Delete(ctx context.Context, req *request) (ctrl.Result, error) {
 type full struct {
 	plain
 	claim, update func(ctx context.Context, req *request) error
-	watches       []step.Watch
 }
 
 var (
@@ -83,8 +82,6 @@ var (
 )
 
 func newFull() *full { return &full{plain: plain{calls: &calls{}}} }
-
-func (f *full) Watches() []step.Watch { return f.watches }
 
 func (f *full) Claim(ctx context.Context, req *request) error {
 	f.note("Claim")

@@ -19,7 +19,6 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
-	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -170,7 +169,7 @@ func Secret[T client.Object](ctx context.Context, req *step.Request[T], name str
 		return err
 	}
 	objects, _ := w.render()
-	return failure.AppendRemedy(step.EnsureChild(ctx, req, objects[s]))
+	return failure.AppendRemedy(apply.Ensure(ctx, req, objects[s]))
 }
 
 func newPublication[T client.Object](req *step.Request[T], details Details) *publication {
@@ -178,8 +177,7 @@ func newPublication[T client.Object](req *step.Request[T], details Details) *pub
 }
 
 func wrong(err error, remedy string) error {
-	return failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithSeverity(condition.SeverityError),
-		failure.WithReason(ReasonWrongTarget), failure.WithRemedy(remedy))
+	return failure.Terminal(err, ReasonWrongTarget, remedy)
 }
 
 // check returns an error if nothing may be published to a site.

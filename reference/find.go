@@ -38,7 +38,7 @@ func (r *Reference[T, R]) resolve(ctx context.Context, req *step.Request[T], cho
 	targets := r.targets(req.Object)
 	for _, target := range targets {
 		if err := r.check(target, len(targets)); err != nil {
-			return nil, problem{}, terminal(err, ReasonInvalidTarget)
+			return nil, problem{}, failure.Terminal(err, ReasonInvalidTarget, "")
 		}
 		some, p, err := r.find(ctx, req, target, chosen)
 		switch {
@@ -60,10 +60,6 @@ func (r *Reference[T, R]) resolve(ctx context.Context, req *step.Request[T], cho
 	p := join(spared)
 	p.wait = nil
 	return distinct(found), p, nil
-}
-
-func terminal(err error, reason string) error {
-	return failure.Mark(err, failure.WithClass(failure.ClassTerminal), failure.WithReason(reason))
 }
 
 // join returns one problem for several, with the reason of the first one.
@@ -147,7 +143,7 @@ func (o *Options[T, R]) place(req *step.Request[T], target *Target) error {
 	case err == nil && !namespaced:
 		target.Namespace = ""
 	case (target.AnyNamespace || target.Namespace != "" && target.Namespace != own) && !o.elsewhere():
-		return terminal(fmt.Errorf("the reference %s is to %s, and may only be to %s", o.Name, to, own), ReasonAnotherNamespace)
+		return failure.Terminal(fmt.Errorf("the reference %s is to %s, and may only be to %s", o.Name, to, own), ReasonAnotherNamespace, "")
 	case target.AnyNamespace:
 		target.Namespace = ""
 	case target.Namespace == "":

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -57,21 +56,6 @@ func ExampleGetOrWait() {
 	_, err := read(context.Background(), &step.Request[*Thing]{Object: newThing(), Client: empty})
 	fmt.Println("waits for", ctrlkit.Waits(err)[0].For)
 	// Output: waits for ConfigMap default/settings
-}
-
-// A ConfigMap that belongs to the object.
-func ExampleEnsureChild() {
-	settings := step.Func("Settings", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: req.Object.Name + "-settings"}}
-		child.Data = map[string]string{"size": fmt.Sprint(req.Object.Spec.Size)}
-		return ctrlkit.RequeueIfError(step.EnsureChild(ctx, req, child))
-	})
-
-	theirs := configMap("a-settings", nil)
-	c := fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).WithObjects(theirs).Build()
-	_, err := settings.Do(context.Background(), &step.Request[*Thing]{Object: newThing(), Client: c})
-	fmt.Println(err)
-	// Output: ConfigMap default/a-settings exists, has no controller and is not ours
 }
 
 // Things are reconciled when a Secret changes that they name.

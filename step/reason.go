@@ -30,8 +30,4 @@ const (
 	ReasonStepLate = "StepLate"
 	// ReasonNotNeeded: the step that declares the condition is in a [When] that does not hold.
 	ReasonNotNeeded = "NotNeeded"
-	// ReasonOwnedByAnother: an object that is wanted exists and belongs to another owner.
-	ReasonOwnedByAnother = "OwnedByAnother"
-	// ReasonImmutableField: a field of an object that is wanted can't be changed.
-	ReasonImmutableField = "ImmutableField"
 )

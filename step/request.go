@@ -209,6 +209,18 @@ func (r *Request[T]) DependOn(changes func() uint64) {
 // has failed, waited or written other objects, is a minute ago, or was in another process.
 func (r *Request[T]) OnlySaved() bool { return r.onlySaved != nil && r.onlySaved() }
 
+// Classify classifies an error as the engine will, by Options.Failures: for what a step says of it in a
+// condition of its own, which then agrees with Ready and Stalled.
+func (r *Request[T]) Classify(err error) failure.Classification {
+	if r.table == nil {
+		return failure.Classify(err)
+	}
+	return r.table.Classify(err)
+}
+
+// defaultOwner is the field owner of requests that no engine has made.
+const defaultOwner = "ctrlkit"
+
 // FieldOwner returns the field owner of what the engine writes, for what a step applies itself.
 func (r *Request[T]) FieldOwner() string { return cmp.Or(r.owner, defaultOwner) }
 

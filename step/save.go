@@ -183,8 +183,7 @@ func refuse(changed map[string]any) error {
 		return nil
 	}
 	if slices.Contains(refused, ".metadata.resourceVersion") || slices.Contains(refused, ".metadata.managedFields") {
-		return failure.Mark(fmt.Errorf("%w: %s: Request.Object was read or written by another client than Request.Client", ErrReadOnlyField, strings.Join(refused, ", ")),
-			failure.WithClass(failure.ClassTerminal), failure.WithRemedy("a step reads and writes through Request.Client: have it use that client, or an object of its own"))
+		return failure.Terminal(fmt.Errorf("%w: %s: Request.Object was read or written by another client than Request.Client", ErrReadOnlyField, strings.Join(refused, ", ")), "", "a step reads and writes through Request.Client: have it use that client, or an object of its own")
 	}
 	return failure.Mark(fmt.Errorf("%w: %s: change labels, annotations, finalizers, owner references or the status of the object, and nothing else",
 		ErrReadOnlyField, strings.Join(refused, ", ")), failure.WithClass(failure.ClassTerminal))

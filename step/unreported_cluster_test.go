@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -80,7 +81,7 @@ func TestIdleObjectsAndTheirWatches(t *testing.T) {
 // readingAll is a Do that keeps a ConfigMap, and reads a Secret and a Service.
 func readingAll(ctx context.Context, req *request) (ctrl.Result, error) {
 	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child"}, Data: map[string]string{"a": "b"}}
-	if err := step.EnsureChild(ctx, req, child); err != nil {
+	if err := apply.Ensure(ctx, req, child); err != nil {
 		return ctrlkit.RequeueIfError(err)
 	}
 	if _, err := step.GetOrWait[*corev1.Secret](ctx, req, client.ObjectKey{Name: "named"}); err != nil {

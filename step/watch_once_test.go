@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -42,7 +43,7 @@ func TestOwnedAndNamedWatch(t *testing.T) {
 			if req.Object.Name != "a" {
 				return ctrlkit.NoRequeue()
 			}
-			return ctrlkit.RequeueIfError(step.EnsureChild(ctx, req, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child"}}))
+			return ctrlkit.RequeueIfError(apply.Ensure(ctx, req, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child"}}))
 		})
 		c.create(&Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}})
 		c.start(operator{name: "things", steps: steps{watching{keep, step.Watch{

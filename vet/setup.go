@@ -345,7 +345,7 @@ func (s *setup) watchField(literal *ast.CompositeLit, name string) {
 func (s *setup) notesCreated(call *ast.CallExpr, f *types.Func) {
 	path := pathOf(f)
 	create := path == clientPath && (f.Name() == "Create" || f.Name() == "Apply") ||
-		path == utilPath && strings.HasPrefix(f.Name(), "Create") || path == stepPath && f.Name() == "EnsureChild"
+		path == utilPath && strings.HasPrefix(f.Name(), "Create") || path == applyPath && f.Name() == "Ensure"
 	if !create {
 		return
 	}

@@ -14,13 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
-	"github.com/ctrlkit/ctrlkit/step"
 )
 
 var shared = controlplanetest.Shared{Options: controlplane.Options{CRDs: []string{"config/crd/bases"}}}
@@ -110,7 +110,7 @@ func TestForeignSecretIsLeftAlone(t *testing.T) {
 	exampletest.Must(t, c.Create(t.Context(), foreign))
 	c.Apply(t, "config/samples/rwexternal.yaml")
 	divide := exampletest.Await(t, c, "divide", func(r *v1.RWExternal) bool {
-		return exampletest.Reason(r, condition.Stalled) == step.ReasonOwnedByAnother
+		return exampletest.Reason(r, condition.Stalled) == apply.ReasonOwnedByAnother
 	})
 	conditiontest.Check(t, divide)
 	exampletest.Must(t, c.Delete(t.Context(), divide))

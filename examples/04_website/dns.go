@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
 	"github.com/ctrlkit/ctrlkit/failure"
 )
@@ -30,8 +29,7 @@ type DNS interface {
 
 // ErrHostTaken means that the record of a host belongs to another owner. A retry does not help, so
 // that the error is terminal.
-var ErrHostTaken = failure.Mark(errors.New("the DNS record of the host belongs to another owner: remove it there, or create a Website with another host"),
-	failure.WithClass(failure.ClassTerminal), failure.WithReason("HostTaken"), failure.WithSeverity(condition.SeverityError))
+var ErrHostTaken = failure.Terminal(errors.New("the DNS record of the host belongs to another owner: remove it there, or create a Website with another host"), "HostTaken", "")
 
 // memoryDNS is a DNS service in memory, which ends with the process.
 type memoryDNS struct {

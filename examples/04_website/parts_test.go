@@ -21,11 +21,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
-	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // checkTaken gives the Website blog its Secret: it continues, and finds that a name is taken, until
@@ -35,7 +35,7 @@ func checkTaken(t *testing.T, c *exampletest.Cluster, theirs *corev1.ConfigMap) 
 	secret := &corev1.Secret{ObjectMeta: c.In("blog-credentials")}
 	exampletest.Must(t, c.Create(t.Context(), secret))
 	blog := exampletest.Await(t, c, "blog", func(site *v1.Website) bool {
-		return exampletest.Reason(site, condition.Stalled) == step.ReasonOwnedByAnother
+		return exampletest.Reason(site, condition.Stalled) == apply.ReasonOwnedByAnother
 	})
 	conditiontest.Check(t, blog)
 	message := "ConfigMap " + c.Namespace + "/blog exists, has no owner and is not ours: delete it, or allow it to be taken over with the annotation apply.ctrlkit.dev/policy: adopt"

@@ -43,6 +43,7 @@ type dependencies struct {
 func addControllers(mgr ctrl.Manager, d dependencies, observers ...journal.Observer) error {
 	recorder, serverOf, credentialsOf := mgr.GetEventRecorder("mysql-operator"), newServerReference(), newCredentialsReference()
 	userServerOf := newUserServerReference()
+	ofUsers := accounts{d, userServerOf}
 	servers, err := step.New(step.Options[*v1.Server]{
 		Name: "server", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: recorder, Observers: observers, SkipUnchanged: true,
 	}, connection{d}, reference.Require(reference.Of[*v1.Server](credentialsOf)), reference.Protect[*v1.Server](serverOf, userServerOf))
@@ -62,7 +63,7 @@ func addControllers(mgr ctrl.Manager, d dependencies, observers ...journal.Obser
 
 	users, err := step.New(step.Options[*v1.User]{
 		Name: "user", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: recorder, Observers: observers, SkipUnchanged: true,
-	}, lifecycle.New("User", accounts{d, userServerOf}, lifecycle.Options{Refresh: poll}))
+	}, lifecycle.New("User", ofUsers, ofUsers.options()))
 	if err != nil {
 		return err
 	}

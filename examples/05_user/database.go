@@ -128,8 +128,7 @@ func (c *databaseClient) Delete(ctx context.Context, _ *v1.Database, id string) 
 		return err
 	}
 	if tables > 0 {
-		return failure.Mark(fmt.Errorf("database %s has %d tables", id, tables), failure.WithClass(failure.ClassTerminal), failure.WithReason("DatabaseNotEmpty"),
-			failure.WithRemedy("drop the tables"))
+		return failure.Terminal(fmt.Errorf("database %s has %d tables", id, tables), "DatabaseNotEmpty", "drop the tables")
 	}
 	return c.server.DropDatabase(ctx, id)
 }

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -135,7 +136,7 @@ func (u *update) publish(ctx context.Context, p publication) error {
 		}},
 		Data: map[string][]byte{"host": []byte(host), "port": []byte(port), "username": []byte(p.username), "password": []byte(p.password)},
 	}
-	if err := step.EnsureChild(ctx, u.req, secret); err != nil {
+	if err := apply.Ensure(ctx, u.req, secret); err != nil {
 		return err
 	}
 	u.req.Object.Status.Username, u.req.Object.Status.PasswordGeneration = p.username, p.generation

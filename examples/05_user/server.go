@@ -55,7 +55,7 @@ func (d dependencies) connectTo(ctx context.Context, server *v1.Server, credenti
 // broken marks an error that only a change by a person ends. The remedy is in its text, too, and
 // with it in the condition.
 func broken(err error, reason, remedy string) error {
-	return failure.Mark(fmt.Errorf("%w: %s", err, remedy), failure.WithClass(failure.ClassTerminal), failure.WithReason(reason), failure.WithRemedy(remedy))
+	return failure.Terminal(fmt.Errorf("%w: %s", err, remedy), reason, remedy)
 }
 
 // newCredentialsReference returns the reference of Servers to the Secrets with their credentials.

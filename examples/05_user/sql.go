@@ -270,8 +270,7 @@ func describe(what string, err error) error {
 		return failure.Mark(fmt.Errorf("%s: MySQL error %d: there is no such table", what, number),
 			failure.WithClass(failure.ClassNotFound), failure.WithReason("TableNotFound"), failure.WithRemedy("create the table, or change spec.grants"))
 	case 1819:
-		return failure.Mark(fmt.Errorf("%s: MySQL error %d: the password does not satisfy the policy of the server", what, number),
-			failure.WithClass(failure.ClassTerminal), failure.WithReason("PasswordPolicy"))
+		return failure.Terminal(fmt.Errorf("%s: MySQL error %d: the password does not satisfy the policy of the server", what, number), "PasswordPolicy", "")
 	default:
 		return fmt.Errorf("%s: MySQL error %d (SQLSTATE %s)", what, number, answer.SQLState)
 	}

@@ -87,8 +87,7 @@ func (a *mysqlAccounts) database(ctx context.Context, what, statement string) (a
 	case 1007:
 		return true, fmt.Errorf("%s: there is one of that name", what)
 	case 1115, 1253, 1273:
-		return true, failure.Mark(fmt.Errorf("%s: MySQL error %d: the server does not know the character set or the collation", what, number),
-			failure.WithClass(failure.ClassTerminal), failure.WithReason("SettingsUnknown"), failure.WithRemedy("change spec.characterSet or spec.collation"))
+		return true, failure.Terminal(fmt.Errorf("%s: MySQL error %d: the server does not know the character set or the collation", what, number), "SettingsUnknown", "change spec.characterSet or spec.collation")
 	}
 	return true, describe(what, err)
 }

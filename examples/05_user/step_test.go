@@ -45,7 +45,8 @@ func TestCredentials(t *testing.T) {
 		{"no Server", nil, "False ServerNotFound: ServerFound: Server db does not exist: create it", "create it again"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			users := lifecycle.New("User", accounts{dependencies{connect: rejecting, newPassword: newPassword}, newUserServerReference()}, lifecycle.Options{})
+			of := accounts{dependencies{connect: rejecting, newPassword: newPassword}, newUserServerReference()}
+			users := lifecycle.New("User", of, of.options())
 			options := []steptest.Option{steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases"), steptest.WithObjects(tt.objects...)}
 			got := steptest.Do(t, users, newShop(), options...)
 			if ready := got.Conditions[condition.Ready]; !strings.HasPrefix(ready, tt.want) || got.Passed {

@@ -47,13 +47,13 @@ var (
 	_ lifecycle.StatusUpdater[*v1.User] = accounts{}
 )
 
-// Conditions declares the conditions of a User.
-func (a accounts) Conditions() []condition.Declaration {
-	return append([]condition.Declaration{{Type: v1.ConditionServerFound}, {Type: v1.ConditionInSync, Weight: condition.WeightInformational}}, a.server.Conditions()...)
+// options returns the options of the step of accounts, with the conditions of a User and the watch of Servers.
+func (a accounts) options() lifecycle.Options {
+	return lifecycle.Options{
+		Refresh: poll, Watches: a.server.Watches(),
+		Conditions: append([]condition.Declaration{{Type: v1.ConditionServerFound}, {Type: v1.ConditionInSync, Weight: condition.WeightInformational}}, a.server.Conditions()...),
+	}
 }
-
-// Watches declares the watch of Servers.
-func (a accounts) Watches() []step.Watch { return a.server.Watches() }
 
 // baseOf returns what the names of the accounts of a User begin with. The UID makes it unique, so
 // that no User can take over an account that it has not made. MySQL allows 32 characters.

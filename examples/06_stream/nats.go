@@ -252,7 +252,7 @@ func updateError(err error, fields []field) error {
 		for _, f := range fields {
 			if f.path == known.path && strings.Contains(err.Error(), known.words) {
 				text := fmt.Errorf("NATS can't change %s from %s to %s: set it back to %s, or create another object", f.path, f.now, f.want, f.now)
-				return failure.Mark(text, failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonImmutable))
+				return failure.Terminal(text, ReasonImmutable, "")
 			}
 		}
 	}

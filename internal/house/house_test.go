@@ -302,7 +302,7 @@ var oldWords = regexp.MustCompile(`^(` + strings.Join([]string{
 	"(?i:none of the object's business|is at it|goes back to)",
 	"(?i:cancelled|summarised?|colour(ed|s)?|behaviour|honour(ed|s)?|normalise[ds]?)",
 	`(LookAgainWithin|RestUntilInputsChange|NeverRest|ErrNotOurs|NeverAtRest|GoroutineLeft|StartForTest|ConditionManager|WithWay|Summarise)`,
-	`failure\.(As|Judge|Verdict|OfClass|WayOut|Unavailable|NotFound|Terminal)`, `Options\.(Live|Rest)`,
+	`failure\.(As|Judge|Verdict|OfClass|WayOut|Unavailable|NotFound)`, `Options\.(Live|Rest)`,
 	`condition\.(Info|Warning|Error|Counts|Informs|NormalTrue)`, `journal\.(Do|Done|Behind|OwnChange)`,
 	`sim\.(Lag|SameEnd|FaultKind|Pairs|Seed)`, `step\.(Poster|FinalizerPolicy)`, `Engine\.(Tell|Listen|Reader)`,
 	`(haunt|startedBlind|parkedStory|errGoOn)`,

@@ -9,6 +9,6 @@
 //   - [Immutable]: a field can't be changed, and nothing else is wrong. The object can be replaced.
 //   - [Duplicates]: a list has two items of the same key. The author has to correct that.
 //
-// It serves the sets of package apply and step.EnsureChild alike, and decides nothing: what may be
+// It serves the sets of package apply and apply.Ensure alike, and decides nothing: what may be
 // deleted is a matter of their policies. Package failure is above it, so that it marks no error.
 package refusal

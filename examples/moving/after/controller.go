@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/moving/api/v1"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -65,7 +66,7 @@ func (ensureDeployment) Conditions() []condition.Declaration {
 }
 
 func (ensureDeployment) Do(ctx context.Context, req *step.Request[*v1.Cache]) (ctrl.Result, error) {
-	if err := step.EnsureChild(ctx, req, deploymentOf(req.Object)); err != nil {
+	if err := apply.Ensure(ctx, req, deploymentOf(req.Object)); err != nil {
 		return ctrl.Result{}, err
 	}
 	req.Conditions.MarkHealthy(available, "Deployed", fmt.Sprintf("%d replicas are wanted", req.Object.Spec.Replicas))

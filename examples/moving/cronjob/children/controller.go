@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package controller reconciles CronJobs with an engine of three steps, of which one leaves the Job
-// of a run to step.EnsureChild.
+// of a run to apply.Ensure.
 package controller
 
 import (
@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/moving/cronjob/runs"
@@ -88,7 +89,7 @@ func start(ctx context.Context, req *step.Request[*v1.CronJob], due time.Time, a
 			return err
 		}
 	}
-	if err := step.EnsureChild(ctx, req, runs.New(req.Object, due)); err != nil {
+	if err := apply.Ensure(ctx, req, runs.New(req.Object, due)); err != nil {
 		return err
 	}
 	req.Object.Status.LastScheduleTime = &metav1.Time{Time: due}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/moving/cronjob/runs"
@@ -123,7 +124,7 @@ func (r *run) start(ctx context.Context, due time.Time) error {
 			return err
 		}
 	}
-	if err := step.EnsureChild(ctx, r.Request, runs.New(r.Object, due)); err != nil {
+	if err := apply.Ensure(ctx, r.Request, runs.New(r.Object, due)); err != nil {
 		return err
 	}
 	r.Object.Status.LastScheduleTime = &metav1.Time{Time: due}

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package step_test
+package apply_test
 
 import (
 	"fmt"
@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/step"
 	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
@@ -42,8 +42,8 @@ func TestMirror(t *testing.T) {
 		{&batchv1.Job{ObjectMeta: meta}, "False JobNotStarted Job migrate is Progressing: Job not started: Ready False, Stalled "},
 		{&corev1.Secret{ObjectMeta: deleted}, "False Deleted Secret migrate is Terminating: waits for the finalizer example.com/f: Ready False, Stalled "},
 	} {
-		req := steptest.NewRequest(t, &Thing{ObjectMeta: meta}, steptest.WithScheme(allKinds()), steptest.WithConditionsOf(mirrored{}))
-		step.Mirror(req, "ChildReady", tt.of)
+		req := steptest.NewRequest(t, &Shop{ObjectMeta: meta}, steptest.WithScheme(scheme), steptest.WithConditionsOf(mirrored{}))
+		apply.Mirror(req, "ChildReady", tt.of)
 		c, _ := req.Conditions.Get("ChildReady")
 		req.Conditions.Summarize()
 		ready, _ := req.Conditions.Get(condition.Ready)

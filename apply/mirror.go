@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package step
+package apply
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/step"
 	"github.com/ctrlkit/ctrlkit/summary"
 )
 
@@ -18,11 +19,11 @@ import (
 //
 //	var database dbv1.Database
 //	...
-//	step.Mirror(req, "DatabaseReady", &database)
+//	apply.Mirror(req, "DatabaseReady", &database)
 //
 // What has failed has severity Warning, because its own controller may still mend it. All else that
 // is not ready, being deleted included, has severity Info.
-func Mirror[T client.Object](req *Request[T], conditionType string, of client.Object) {
+func Mirror[T client.Object](req *step.Request[T], conditionType string, of client.Object) {
 	gvk, err := req.Client.GroupVersionKindFor(of)
 	if err != nil {
 		gvk = of.GetObjectKind().GroupVersionKind()
