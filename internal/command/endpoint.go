@@ -19,24 +19,30 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/ctrlkit/ctrlkit/internal/run"
 )
 
 // operatorFlags say how to reach a cluster, and an operator in it.
 type operatorFlags struct {
-	kubeconfig, context string
-	endpoint, token     string
-	insecure            bool
+	kubeconfig      run.Kubeconfig
+	endpoint, token string
+	insecure        bool
 }
 
 // defaultEndpoint is where an operator on this machine serves its metrics, by the convention of
 // kubebuilder.
 const defaultEndpoint = "http://localhost:8080"
 
+// clusterFlags adds the flags that name a cluster.
+func clusterFlags(set *pflag.FlagSet, into *run.Kubeconfig) {
+	set.StringVar(&into.File, "kubeconfig", "", "the kubeconfig `FILE` (default as kubectl: $KUBECONFIG, ~/.kube/config)")
+	set.StringVar(&into.Context, "context", "", "the `CONTEXT` in it (default the current one)")
+}
+
 // register adds the flags to those of a command.
 func (f *operatorFlags) register(set *pflag.FlagSet) {
-	set.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE` (default as kubectl: $KUBECONFIG, ~/.kube/config)")
-	set.StringVar(&f.context, "context", "", "the `CONTEXT` in it")
+	clusterFlags(set, &f.kubeconfig)
 	set.StringVar(&f.endpoint, "endpoint", os.Getenv("CTRLKIT_ENDPOINT"), "`URL` of the operator's metrics server; \"none\" asks no operator")
 	set.Lookup("endpoint").DefValue = ""
 	set.StringVar(&f.token, "token", "", "`TOKEN` for the endpoint (default that of the kubeconfig, if it has one)")
@@ -64,26 +70,13 @@ func (f *operatorFlags) checkEndpoint(byFlag bool) error {
 
 // cluster returns how to reach the cluster, and the namespace, or that of the context.
 func (f *operatorFlags) cluster(namespace string) (*rest.Config, string, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
-	overrides.Context.Namespace = namespace
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
-	config, err := loader.ClientConfig()
-	if clientcmd.IsEmptyConfig(err) { // the words of client-go are about KUBERNETES_MASTER
-		return nil, "", fmt.Errorf("finding a cluster: there is no kubeconfig in %s: set KUBECONFIG, or --kubeconfig, to a file with one",
-			strings.Join(rules.GetLoadingPrecedence(), ", "))
-	}
+	target, err := f.kubeconfig.Load()
 	if err != nil {
-		return nil, "", fmt.Errorf("finding a cluster: %w", err)
+		return nil, "", err
 	}
-	config.Timeout = 10 * time.Second
-	config.WarningHandler = rest.NoWarnings{}
-	namespace, _, err = loader.Namespace()
-	if err != nil {
-		return nil, "", fmt.Errorf("finding a namespace: %w", err)
-	}
-	return config, namespace, nil
+	target.Config.Timeout = 10 * time.Second
+	target.Config.WarningHandler = rest.NoWarnings{}
+	return target.Config, cmp.Or(namespace, target.Namespace), nil
 }
 
 // An answer is the response of an operator.

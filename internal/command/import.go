@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ctrlkit/ctrlkit/internal/orphans"
+	"github.com/ctrlkit/ctrlkit/internal/run"
 )
 
 // importFlags are the flags of "ctrlkit import".
@@ -68,7 +69,7 @@ func (f *importFlags) run(cmd *cobra.Command, args []string) error {
 		return &exitError{exitUsage, errors.New("only an operator knows its external systems: set --endpoint to where it serves its metrics")}
 	}
 	config, namespace, err := f.cluster(f.namespace)
-	if err != nil && (f.kubeconfig != "" || f.context != "") {
+	if err != nil && f.kubeconfig != (run.Kubeconfig{}) {
 		return err // else only the token of the kubeconfig is missing
 	}
 	query := url.Values{"selector": {f.selector}, "namespace": {cmp.Or(namespace, f.namespace, "default")}}

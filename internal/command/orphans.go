@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ctrlkit/ctrlkit/internal/orphans"
+	"github.com/ctrlkit/ctrlkit/internal/run"
 )
 
 // orphansFlags are the flags of "ctrlkit orphans".
@@ -80,7 +81,7 @@ func (f *orphansFlags) run(cmd *cobra.Command) error {
 // report asks the operator.
 func (f *orphansFlags) report(cmd *cobra.Command) (*orphans.Report, error) {
 	config, _, err := f.cluster("")
-	if err != nil && (f.kubeconfig != "" || f.context != "") {
+	if err != nil && f.kubeconfig != (run.Kubeconfig{}) {
 		return nil, err // else only the token of the kubeconfig is missing
 	}
 	got, err := f.get(cmd.Context(), config, orphans.Path, url.Values{}, orphansWait)

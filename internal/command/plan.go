@@ -34,7 +34,7 @@ const (
 
 // planFlags are the flags of "ctrlkit plan" and "ctrlkit diff".
 type planFlags struct {
-	kubeconfig string
+	kubeconfig run.Kubeconfig
 	from       []string
 	files      []string
 	deletes    []string
@@ -119,8 +119,7 @@ every start does, and then starts the new one: what is left is what the upgrade 
 
 func (f *planFlags) declare(cmd *cobra.Command) {
 	set := cmd.Flags()
-	set.StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig `FILE` of the cluster to copy (default $KUBECONFIG)")
-	set.Lookup("kubeconfig").DefValue = ""
+	clusterFlags(set, &f.kubeconfig)
 	set.StringArrayVar(&f.from, "from", nil, "`FILE` or directory with the objects and definitions of the cluster, or a recording of ctrlkit record, instead of a cluster, repeatable")
 	set.StringArrayVarP(&f.files, "filename", "f", nil, "`FILE` or directory with objects to apply, repeatable")
 	set.StringArrayVar(&f.deletes, "delete", nil, "`KIND/NAME` of an object to delete, repeatable")
@@ -232,13 +231,11 @@ func (f *planFlags) source(o *plan.Options) error {
 	if len(f.from) > 0 {
 		return f.sourceOfFiles(o)
 	}
-	if f.kubeconfig == "" {
-		return errors.New("no cluster is given: set KUBECONFIG, --kubeconfig or --from")
-	}
-	config, _, err := run.LoadKubeconfig(f.kubeconfig)
+	target, err := f.kubeconfig.Load()
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; or read files with --from", err)
 	}
+	config := target.Config
 	if o.Source, err = plan.NewCluster(config); err != nil || len(f.deletes) == 0 {
 		return err
 	}

@@ -242,7 +242,7 @@ func (f *viewFlags) forward(ctx context.Context, cmd *cobra.Command, config *res
 		return "", fmt.Errorf("no Pod holds the Lease %s/%s now: is the operator running?", namespace, name)
 	}
 	args := []string{"port-forward", "--address", "127.0.0.1", "-n", namespace, "pod/" + pod, ":" + f.remotePort}
-	for flag, value := range map[string]string{"--kubeconfig": f.kubeconfig, "--context": f.context} {
+	for flag, value := range map[string]string{"--kubeconfig": f.kubeconfig.File, "--context": f.kubeconfig.Context} {
 		if value != "" {
 			args = append(args, flag, value)
 		}

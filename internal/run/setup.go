@@ -42,22 +42,23 @@ func (w stepWriter) Write(data []byte) (int, error) {
 	return w.out.Write(data)
 }
 
-// connect connects to the given cluster.
-func (r *runner) connect(ctx context.Context) (err error) {
-	st := r.steps.begin("cluster", "connecting")
-	defer st.quit()
-	config, where, err := LoadKubeconfig(r.Kubeconfig)
+// connect connects to the given cluster, and says first which it is.
+func (r *runner) connect(ctx context.Context) error {
+	target, err := r.Kubeconfig.Load()
 	if err != nil {
 		return err
 	}
-	if r.cluster, err = newCluster(config); err != nil {
+	r.steps.remark("writes to", target.String()+", where definitions, samples and what the operator makes of them remain")
+	st := r.steps.begin("cluster", "connecting")
+	defer st.quit()
+	if r.cluster, err = newCluster(target.Config); err != nil {
 		return err
 	}
 	version, err := r.cluster.version()
 	if err != nil {
 		return interrupted(ctx, err)
 	}
-	st.done(fmt.Sprintf("Kubernetes %s, %s", version, where))
+	st.done("Kubernetes " + version)
 	return nil
 }
 
@@ -116,6 +117,18 @@ func (r *runner) addTopKind(kind Kind) {
 	r.kinds = append(r.kinds, kind)
 }
 
+// kubeconfigOfOperator returns the value of KUBECONFIG for the operator.
+func (r *runner) kubeconfigOfOperator() (path string, err error) {
+	switch {
+	case r.account != nil:
+		return r.account.kubeconfig, nil
+	case r.plane != nil:
+		return r.plane.Kubeconfig(), nil
+	}
+	path, r.removeKubeconfig, err = r.Kubeconfig.forOperator()
+	return path, err
+}
+
 func (r *runner) startOperator(program string) error {
 	st := r.steps.begin("operator", "starting")
 	defer st.quit()
@@ -126,12 +139,9 @@ func (r *runner) startOperator(program string) error {
 		}
 	}
 	log := &logTail{pass: r.passLog}
-	kubeconfig := r.Kubeconfig
-	if r.plane != nil {
-		kubeconfig = r.plane.Kubeconfig()
-	}
-	if r.account != nil {
-		kubeconfig = r.account.kubeconfig
+	kubeconfig, err := r.kubeconfigOfOperator()
+	if err != nil {
+		return err
 	}
 	operator, err := startOperator(r.Supervisor, append([]string{program}, r.Args...), []string{"KUBECONFIG=" + kubeconfig}, log)
 	if err != nil {
