@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
@@ -25,9 +26,9 @@ import (
 
 // operatorFlags say how to reach a cluster, and an operator in it.
 type operatorFlags struct {
-	kubeconfig      run.Kubeconfig
-	endpoint, token string
-	insecure        bool
+	kubeconfig                 run.Kubeconfig
+	endpoint, token, tokenFile string
+	insecure                   bool
 }
 
 // defaultEndpoint is where an operator on this machine serves its metrics, by the convention of
@@ -41,11 +42,14 @@ func clusterFlags(set *pflag.FlagSet, into *run.Kubeconfig) {
 }
 
 // register adds the flags to those of a command.
-func (f *operatorFlags) register(set *pflag.FlagSet) {
+func (f *operatorFlags) register(cmd *cobra.Command) {
+	set := cmd.Flags()
 	clusterFlags(set, &f.kubeconfig)
 	set.StringVar(&f.endpoint, "endpoint", os.Getenv("CTRLKIT_ENDPOINT"), "`URL` of the operator's metrics server; \"none\" asks no operator")
 	set.Lookup("endpoint").DefValue = ""
-	set.StringVar(&f.token, "token", "", "`TOKEN` for the endpoint (default that of the kubeconfig, if it has one)")
+	set.StringVar(&f.token, "token", "", "`TOKEN` for the endpoint, which other users of the machine can read (default $CTRLKIT_TOKEN, or that of the kubeconfig)")
+	set.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token for the endpoint")
+	cmd.MarkFlagsMutuallyExclusive("token", "token-file")
 	set.BoolVar(&f.insecure, "insecure", false, "do not check the certificate of the endpoint")
 }
 
@@ -107,9 +111,9 @@ func (f *operatorFlags) read(ctx context.Context, config *rest.Config, path stri
 	if err != nil {
 		return answer{}, fmt.Errorf("asking the operator at %s: %w", f.endpoint, err)
 	}
-	token := f.token
-	if config != nil {
-		token = cmp.Or(token, config.BearerToken)
+	token, err := f.bearer(config)
+	if err != nil {
+		return answer{}, err
 	}
 	if token != "" && base.Scheme == "https" {
 		request.Header.Set("Authorization", "Bearer "+token)
@@ -149,6 +153,25 @@ func lastOf(response *http.Response, progress func(json.RawMessage)) (body []byt
 	}
 }
 
+// bearer returns the token for the endpoint, "" if there is none. Config may be nil.
+func (f *operatorFlags) bearer(config *rest.Config) (string, error) {
+	token := f.token
+	if f.tokenFile != "" {
+		content, err := os.ReadFile(f.tokenFile)
+		if token = strings.TrimSpace(string(content)); err == nil && token == "" {
+			err = fmt.Errorf("%s has no token", f.tokenFile)
+		}
+		if err != nil {
+			return "", fmt.Errorf("--token-file: %w", err)
+		}
+	}
+	token = cmp.Or(token, os.Getenv("CTRLKIT_TOKEN"))
+	if config != nil {
+		token = cmp.Or(token, config.BearerToken)
+	}
+	return token, nil
+}
+
 // transport returns what reaches the operator.
 func (f *operatorFlags) transport() *http.Transport {
 	return &http.Transport{
@@ -163,7 +186,7 @@ func (f *operatorFlags) refusal(got answer, path string) error {
 	case http.StatusOK:
 		return nil
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Errorf("the operator at %s answers %s: set --token to a token that allows to get %s", f.endpoint, got.status, path)
+		return fmt.Errorf("the operator at %s answers %s: set CTRLKIT_TOKEN or --token-file to a token that allows to get %s", f.endpoint, got.status, path)
 	}
 	text, _, _ := strings.Cut(strings.TrimSpace(string(got.body)), "\n")
 	return fmt.Errorf("the operator at %s answers %s: %.200s", f.endpoint, got.status, text)

@@ -54,7 +54,7 @@ resources could be read, 2 wrong usage.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
-	flags.register(cmd.Flags())
+	flags.register(cmd)
 	cmd.Flags().StringVarP(&flags.namespace, "namespace", "n", "", "the `NAMESPACE` of objects that the operator gives none (default that of the context)")
 	cmd.Flags().StringVarP(&flags.selector, "selector", "l", "", "label selector for the objects, which may have labels made of tags")
 	flags.output = outputFlag(cmd, "yaml", "json")

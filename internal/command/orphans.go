@@ -42,13 +42,13 @@ audit a system, 2 wrong usage, 3 something is orphaned, and listed.`,
 		Example: `  ctrlkit orphans
   ctrlkit orphans --endpoint http://localhost:9090
   kubectl port-forward -n shop-system deploy/operator 8443 &
-  TOKEN=$(kubectl create token -n shop-system explainer)
-  ctrlkit orphans --endpoint https://localhost:8443 --insecure --token "$TOKEN"
+  export CTRLKIT_TOKEN=$(kubectl create token -n shop-system explainer)
+  ctrlkit orphans --endpoint https://localhost:8443 --insecure
   ctrlkit orphans -o json | jq -r '.systems[].orphans[]?.id'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
-	flags.register(cmd.Flags())
+	flags.register(cmd)
 	flags.output = outputFlag(cmd, "text", "json")
 	return cmd
 }

@@ -54,7 +54,7 @@ Exit codes: 0 the file is written, 1 an error, 2 wrong usage.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.record(cmd, args) },
 	}
 	set := cmd.Flags()
-	flags.register(set)
+	flags.register(cmd)
 	set.StringVarP(&flags.namespace, "namespace", "n", "", "the `NAMESPACE` of the objects (default that of the context; with --kinds, all)")
 	set.StringVarP(&flags.file, "output", "o", "", "`FILE` to write, - is standard output")
 	set.StringSliceVar(&flags.kinds, "kinds", nil, "`KIND,KIND` of which all objects are recorded")

@@ -6,7 +6,6 @@ package command
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -60,13 +59,13 @@ The address has a key, without which nothing is served. It is for this machine o
 Exit codes: 0 Ctrl-C, 1 there is neither an operator nor a cluster to ask, 2 wrong usage.`,
 		Example: `  ctrlkit view                                             an operator on this machine, or the cluster alone
   ctrlkit view --endpoint http://localhost:9090
-  TOKEN=$(kubectl create token -n shop-system explainer)
-  ctrlkit view shop-system/shop.example.com --token "$TOKEN" --insecure
+  export CTRLKIT_TOKEN=$(kubectl create token -n shop-system explainer)
+  ctrlkit view shop-system/shop.example.com --insecure
   ctrlkit view --endpoint none --kind widgets.example.com -n shop`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
-	flags.register(cmd.Flags())
+	flags.register(cmd)
 	cmd.Flags().StringVarP(&flags.namespace, "namespace", "n", "", "show the objects of this `NAMESPACE` only, if the operator serves no page")
 	cmd.Flags().StringSliceVar(&flags.kinds, "kind", nil, "show the objects of this `KIND`, with its group: widgets.example.com; repeatable")
 	cmd.Flags().IntVar(&flags.port, "port", 0, "serve at this `PORT` of the machine (default any)")
@@ -203,9 +202,9 @@ func (f *viewFlags) operatorPage(ctx context.Context, config *rest.Config) (http
 	if err != nil {
 		return nil, err
 	}
-	token := f.token
-	if config != nil {
-		token = cmp.Or(token, config.BearerToken)
+	token, err := f.bearer(config)
+	if err != nil {
+		return nil, err
 	}
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
