@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/ctrlkit/ctrlkit/internal/private"
 	"github.com/ctrlkit/ctrlkit/internal/recording"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
@@ -166,7 +167,7 @@ func (f *recordFlags) write(stdout io.Writer, r *recording.Recording) error {
 	if err := r.Write(&text); err != nil {
 		return err
 	}
-	if err := os.WriteFile(f.file, []byte(text.String()), 0o600); err != nil {
+	if err := private.Write(f.file, []byte(text.String())); err != nil {
 		return fmt.Errorf("writing the recording: %w", err)
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os/exec"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -284,27 +285,31 @@ func newGuarded(page http.Handler) *guarded {
 func (g *guarded) address(host string) string { return "http://" + host + "/?key=" + g.key }
 
 func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	host, _, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		host = r.Host
-	}
-	if host != "127.0.0.1" && host != "localhost" && host != "::1" {
-		http.Error(w, "this page is served for this machine only, at 127.0.0.1", http.StatusForbidden)
+	if cookie, err := r.Cookie(g.cookie); thisMachine(r.Host) && err == nil && g.same(cookie.Value) && !g.same(r.URL.Query().Get("key")) {
+		g.page.ServeHTTP(w, r)
 		return
 	}
+	view.Protect(w)
 	q := r.URL.Query()
-	if g.same(q.Get("key")) {
+	switch {
+	case !thisMachine(r.Host):
+		http.Error(w, "this page is served for this machine only, at 127.0.0.1", http.StatusForbidden)
+	case g.same(q.Get("key")):
 		http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		q.Del("key")
-		http.Redirect(w, r, (&url.URL{Path: r.URL.Path, RawQuery: q.Encode()}).String(), http.StatusSeeOther)
-		return
-	}
-	cookie, err := r.Cookie(g.cookie)
-	if err != nil || !g.same(cookie.Value) {
+		// A path of two slashes would be the address of another machine.
+		http.Redirect(w, r, (&url.URL{Path: path.Clean("/" + r.URL.Path), RawQuery: q.Encode()}).String(), http.StatusSeeOther)
+	default:
 		http.Error(w, "open the page with the address that ctrlkit view has printed: it has a key", http.StatusUnauthorized)
-		return
 	}
-	g.page.ServeHTTP(w, r)
+}
+
+// thisMachine reports whether a Host is a name that no other machine has.
+func thisMachine(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return host == "127.0.0.1" || host == "localhost" || host == "::1"
 }
 
 func (g *guarded) same(key string) bool {

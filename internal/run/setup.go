@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ctrlkit/ctrlkit/internal/private"
 )
 
 func (r *runner) build(ctx context.Context) (program string, err error) {
@@ -134,7 +136,7 @@ func (r *runner) startOperator(program string) error {
 	defer st.quit()
 	if r.LogFile != "" {
 		var err error
-		if r.logFile, err = os.Create(r.LogFile); err != nil {
+		if r.logFile, err = private.Create(r.LogFile); err != nil {
 			return fmt.Errorf("creating the operator's log file: %w", err)
 		}
 	}
