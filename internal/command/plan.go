@@ -53,7 +53,9 @@ type planFlags struct {
 const planEnd = `
 The operator runs on a copy of the cluster in memory. The cluster is only read: each kind when the operator first asks for
 it, with the rights of the kubeconfig's user, who needs no more than to get and list. Leases and Events are not copied. The
-operator reaches nothing but the copy: it runs in a network of its own (Linux), unless --outside lets it reach the rest.
+operator reaches nothing but the copy (Linux): it has a network of its own, the directories of users and of sockets are
+empty, but for the current one and files that an argument or --env names, and its environment is what --env sets. --outside
+lets it reach the rest.
 
 OPERATOR is a directory with a Go main package, or a program that takes its cluster from KUBECONFIG, in any language;
 {kubeconfig} in an argument stands for the path of the file. A plan is made in real time: it ends when nothing new has
