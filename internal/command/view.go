@@ -17,7 +17,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os/exec"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -297,8 +296,8 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case g.same(q.Get("key")):
 		http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		q.Del("key")
-		// A path of two slashes would be the address of another machine.
-		http.Redirect(w, r, (&url.URL{Path: path.Clean("/" + r.URL.Path), RawQuery: q.Encode()}).String(), http.StatusSeeOther)
+		path := "/" + strings.TrimLeft(r.URL.Path, `/\`) // two slashes would lead to another host
+		http.Redirect(w, r, (&url.URL{Path: path, RawQuery: q.Encode()}).String(), http.StatusSeeOther)
 	default:
 		http.Error(w, "open the page with the address that ctrlkit view has printed: it has a key", http.StatusUnauthorized)
 	}

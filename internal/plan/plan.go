@@ -224,7 +224,7 @@ func (p *planner) start(program Program) (stop func(), ended *run.Process, err e
 	unforward := func() {}
 	if !p.Outside {
 		isolation = &run.Isolation{
-			Socket: filepath.Join(p.dir, "api.sock"), Address: strings.TrimPrefix(p.cluster.Config().Host, "https://"), Refused: p.refused, Visible: p.visible,
+			Socket: filepath.Join(p.dir, "api.sock"), Address: strings.TrimPrefix(p.cluster.Config().Host, "https://"), Refused: p.refusedHost, Visible: p.visible,
 		}
 		if unforward, err = isolation.Forward(); err != nil {
 			return nil, nil, err
@@ -240,8 +240,8 @@ func (p *planner) start(program Program) (stop func(), ended *run.Process, err e
 	return func() { process.Stop(); unforward() }, process, nil
 }
 
-// refused takes a host that the operator has tried to reach.
-func (p *planner) refused(host string) {
+// refusedHost takes a host that the operator has tried to reach.
+func (p *planner) refusedHost(host string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.outside = append(p.outside, host)

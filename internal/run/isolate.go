@@ -73,7 +73,7 @@ func (i *Isolation) around(argv, environment []string) error {
 	}
 	home, _ := os.UserHomeDir() //nolint:errcheck // then there is none to hide
 	for _, dir := range []string{home, "/home", "/root", "/run", "/var/run", os.Getenv("XDG_RUNTIME_DIR"), "/tmp", "/var/tmp", os.TempDir()} {
-		if real, err := filepath.EvalSymlinks(dir); err == nil && real != "/" && !slices.Contains(i.Hide, real) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil && dir != "" && real != "/" && !slices.Contains(i.Hide, real) {
 			i.Hide = append(i.Hide, real)
 		}
 	}

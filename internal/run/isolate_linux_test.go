@@ -63,8 +63,13 @@ func TestIsolatedPrograms(t *testing.T) {
 		<-p.Ended()
 		return lines
 	}
-	isolation := &Isolation{Socket: filepath.Join(t.TempDir(), "api.sock"), Address: "127.0.0.1:6443", Visible: func(dir string) { t.Skip("this machine hides no " + dir) }}
-	if got := reached(isolation, "reveal:/tmp", "reveal:"+home); !slices.Equal(got, visible) {
+	var unhidden []string
+	isolation := &Isolation{Socket: filepath.Join(t.TempDir(), "api.sock"), Address: "127.0.0.1:6443", Visible: func(dir string) { unhidden = append(unhidden, dir) }}
+	got := reached(isolation, "reveal:/tmp", "reveal:"+home)
+	if len(unhidden) > 0 {
+		t.Skip("this machine does not let us hide ", unhidden)
+	}
+	if !slices.Equal(got, visible) {
 		t.Errorf("isolated, it reaches\n%q, want\n%q", got, visible)
 	}
 	if content, err := os.ReadFile(filepath.Join(home, "state")); err == nil {
