@@ -31,6 +31,8 @@ func probe(arguments []string) int {
 			}
 		case "reveal":
 			err = reveal(name)
+		default: // a file that it is given
+			continue
 		}
 		if err == nil {
 			fmt.Println(argument)
