@@ -113,11 +113,13 @@ func (s refusals[T]) owner() string {
 // editedID is the failure of an object whose annotation was changed to another resource.
 func (s refusals[T]) editedID() error {
 	s.mark()
-	uid, own := s.req.Object.GetUID(), ""
+	const again = "to leave that resource and have another one adopted, delete the object with reclaim: retain, and create it again"
+	uid, own, remedy := s.req.Object.GetUID(), "", "set the annotation to what it was; "+again
 	if h := s.claims.of(uid); h != nil {
 		own = h.id
 		if p := s.key(); h.system != p.system || h.scope != p.scope {
-			own = fmt.Sprintf("%s of %s, where the object does not look any more", h.id, h.where())
+			own = fmt.Sprintf("%s of %s, and this one is of %s", h.id, h.where(), p.where())
+			remedy = "have the object look where it did; or, also if both are one system under two names, " + again
 		}
 	} else if proven := s.memory.get(uid).proven; proven != "" {
 		own = proven
@@ -127,7 +129,7 @@ func (s refusals[T]) editedID() error {
 		why += ": " + own
 	}
 	err := failure.Mark(fmt.Errorf("%s", why), failure.WithClass(failure.ClassTerminal), failure.WithReason(ReasonWrongAnnotation), failure.WithRetryAfter(s.poll(s.req.Object)))
-	return remediable(err, "set the annotation to what it was; to leave that resource and have another one adopted, delete the object with reclaim: retain, and create it again")
+	return remediable(err, remedy)
 }
 
 // where names the system of a resource.

@@ -86,7 +86,8 @@ func TestDatabasesSurviveEverything(t *testing.T) {
 func TestTransitions(t *testing.T) {
 	for name, workload := range map[string]sim.Workload{"a user": userWorkload(t), "a database": databaseWorkload(t)} {
 		t.Run(name, func(t *testing.T) {
-			exampletest.Simulate(t, workload, sim.WithTransitions(""))
+			exampletest.Simulate(t, workload, sim.WithTransitions(""),
+				sim.ByDesign(`^same-as-fresh: server/db spec\.address`, "a database that was made at another address is not proven to be that of this Database"))
 		})
 	}
 }
