@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The key leads to the page that was asked for, and to no other machine. What is answered in place of
-// the page is not kept, and passes its address on to none.
+// The key leads to the page that was asked for, and to no other machine. What is answered in place
+// of the page is not kept, and passes its address on to none.
 func TestGuardedAnswers(t *testing.T) {
 	g := newGuarded(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Page", "yes") }))
 	ask := func(target string, change func(*http.Request)) *http.Response {

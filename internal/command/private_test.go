@@ -15,8 +15,8 @@ import (
 	simreport "github.com/ctrlkit/ctrlkit/sim/report"
 )
 
-// A recording and a report are for their owner alone, also in the place of a file that others may read,
-// and of a link to one.
+// A recording and a report are for their owner alone, also in the place of a file that others may
+// read, and of a link to one.
 func TestFilesOfCommandsArePrivate(t *testing.T) {
 	for name, write := range map[string]func(file string) error{
 		"record":     func(file string) error { return (&recordFlags{file: file}).write(io.Discard, &recording.Recording{}) },

@@ -153,8 +153,8 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	return asExit(run.Run(cmd.Context(), o), len(o.Until) > 0)
 }
 
-// where returns on which cluster to run: one that is there only if the command line names it. KUBECONFIG
-// is set for kubectl, and no word that an operator is to be tried there.
+// where returns on which cluster to run: one that is there only if the command line names it.
+// KUBECONFIG is set for kubectl, and no word that an operator is to be tried there.
 func (f *runFlags) where(cmd *cobra.Command) (run.Where, error) {
 	on, named := run.Where(f.on), f.options.Kubeconfig != run.Kubeconfig{}
 	switch {

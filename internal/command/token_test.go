@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A token need not be an argument, which every user of the machine can read: each command that takes
-// one also takes a file and an environment variable, by the same rule.
+// A token need not be an argument, which every user of the machine can read: each command that
+// takes one also takes a file and an environment variable, by the same rule.
 func TestTokens(t *testing.T) {
 	sent := ""
 	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { sent = r.Header.Get("Authorization") }))

@@ -1,8 +1,9 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package private writes files that hold something of a cluster, and are for their owner alone: what
-// was there before is replaced, instead of written through its permissions or its symbolic link.
+// Package private writes files that hold something of a cluster, and are for their owner alone:
+// what was there before is replaced, instead of written through its permissions or its symbolic
+// link.
 package private
 
 import (

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Whatever is at the place of a file, with whatever umask, the file is private afterwards, and what a
-// link points to is as it was.
+// Whatever is at the place of a file, with whatever umask, the file is private afterwards, and what
+// a link points to is as it was.
 func TestPrivateFiles(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	for how, write := range map[string]func(name string) error{

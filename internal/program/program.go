@@ -62,8 +62,8 @@ type Options struct {
 
 	Progress func(string)
 
-	// Visible is called with each directory that could not be hidden from the operator, for each of its
-	// starts, from several goroutines. It may be nil.
+	// Visible is called with each directory that could not be hidden from the operator, for each of
+	// its starts, from several goroutines. It may be nil.
 	Visible func(directory string)
 	Found   func(string, oracle.Violation)               // is called for each kind of violation, with what shows it; may be nil
 	Again   func(p fault.Plan, transition string) string // the command that runs a plan, or a transition, again

@@ -17,24 +17,24 @@ import (
 	"sync"
 )
 
-// The beginnings of lines in which an isolated supervisor says what its program has tried to reach, and
-// what it could not hide from it.
+// The beginnings of lines in which an isolated supervisor says what its program has tried to reach,
+// and what it could not hide from it.
 const (
 	refusedPrefix = "\x00ctrlkit refused "
 	visiblePrefix = "\x00ctrlkit visible "
 )
 
 // Isolation lets a program reach one address, and no other: it runs in a network of its own. A
-// proxy in it refuses everything and names it; programs that use no proxy find no route. It also has
-// file systems of its own, in which the directories where users keep files, credentials and sockets are
-// empty, and an environment with nothing but what was given to it.
+// proxy in it refuses everything and names it; programs that use no proxy find no route. It also
+// has file systems of its own, in which the directories where users keep files, credentials and
+// sockets are empty, and an environment with nothing but what was given to it.
 type Isolation struct {
 	Socket  string // Unix socket outside, which leads to Address
 	Address string // TCP address inside and outside, on the loopback interface
 
-	// Refused is called with each host that the program has tried to reach by a proxy, and Visible with
-	// each directory that this machine does not let us hide, and why. Both are called in the process
-	// that starts the program.
+	// Refused is called with each host that the program has tried to reach by a proxy, and Visible
+	// with each directory that this machine does not let us hide, and why. Both are called in the
+	// process that starts the program.
 	Refused, Visible func(text string) `json:"-"`
 
 	Directory  string   // in which the program runs
@@ -126,9 +126,9 @@ func (i Isolation) Forward() (stop func(), err error) {
 	return func() { _ = listener.Close() }, nil //nolint:errcheck // nothing was written
 }
 
-// Enter is called in the network and the file systems of the program, before [Supervise] starts it on
-// the same goroutine: it hides what is to be hidden, makes Address lead to Socket, and starts the proxy,
-// whose address it puts into the environment. says receives what [Isolation.Refused] and
+// Enter is called in the network and the file systems of the program, before [Supervise] starts it
+// on the same goroutine: it hides what is to be hidden, makes Address lead to Socket, and starts
+// the proxy, whose address it puts into the environment. says receives what [Isolation.Refused] and
 // [Isolation.Visible] are called with.
 func (i Isolation) Enter(says io.Writer) error {
 	if err := loopbackUp(); err != nil {

@@ -29,9 +29,9 @@ func CanIsolate() error {
 	return nil
 }
 
-// isolatedProcessGroup starts a process in a group, a network and file systems of its own. It is root
-// in there, which is what it takes to bring up the loopback interface and to hide directories, and has
-// the rights of the user outside.
+// isolatedProcessGroup starts a process in a group, a network and file systems of its own. It is
+// root in there, which is what it takes to bring up the loopback interface and to hide directories,
+// and has the rights of the user outside.
 func isolatedProcessGroup() *syscall.SysProcAttr {
 	attributes := ownProcessGroup()
 	attributes.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWNS
@@ -58,9 +58,10 @@ func loopbackUp() error {
 	return nil
 }
 
-// hide puts an empty file system over each directory to hide, deepest first, and what stays back into
-// its place. What can't be hidden is visible, which it says; what can't be put back is an error. Then it
-// gives up the right to undo that, for this goroutine and the processes that it starts.
+// hide puts an empty file system over each directory to hide, deepest first, and what stays back
+// into its place. What can't be hidden is visible, which it says; what can't be put back is an
+// error. Then it gives up the right to undo that, for this goroutine and the processes that it
+// starts.
 func (i Isolation) hide(visible func(string)) error {
 	kept := map[string]int{}
 	for _, path := range i.Keep {

@@ -17,8 +17,8 @@ import (
 
 func init() { reveal = func(dir string) error { return unix.Unmount(dir, 0) } }
 
-// An isolated program reaches no file and no socket of the user, and has no credentials, but what it was
-// given; without isolation it reaches all of that.
+// An isolated program reaches no file and no socket of the user, and has no credentials, but what
+// it was given; without isolation it reaches all of that.
 func TestIsolatedPrograms(t *testing.T) {
 	rings.Test(t, "starts processes")
 	if err := CanIsolate(); err != nil {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// An operator knows no --context: it gets a file in which that is the current one. Without it, it gets
-// the files of the user, so that what an authenticator stores there is not lost.
+// An operator knows no --context: it gets a file in which that is the current one. Without it, it
+// gets the files of the user, so that what an authenticator stores there is not lost.
 func TestOperatorGetsTheContextThatWasNamed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, os.WriteFile(file, []byte(`{apiVersion: v1, kind: Config, current-context: a,

@@ -15,8 +15,8 @@ type Process struct{ *operator }
 // StartProcess starts a program. supervisor is the beginning of a command line that calls
 // [Supervise] with the arguments after "--", environment is added to that of this process, and line
 // is called for each line that the program writes; it may be nil. If isolation is not nil, the
-// program reaches nothing but its address, sees no files but those that it was given, and gets little
-// of the environment of this process.
+// program reaches nothing but its address, sees no files but those that it was given, and gets
+// little of the environment of this process.
 func StartProcess(supervisor, argv, environment []string, isolation *Isolation, line func(string)) (*Process, error) {
 	group, inherited := ownProcessGroup(), os.Environ()
 	if isolation != nil {

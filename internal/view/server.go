@@ -116,8 +116,8 @@ func (s *Server) seed(t *table) {
 	}
 }
 
-// headers say that nothing but the page itself may be loaded or run, or show it in a frame, and that
-// neither it nor its address is kept or passed on.
+// headers say that nothing but the page itself may be loaded or run, or show it in a frame, and
+// that neither it nor its address is kept or passed on.
 var headers = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",

@@ -11,8 +11,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
-// An object that a person has written is served as if it had been created: with the data of a Secret
-// and the defaults of its kind. Nothing that it has is changed.
+// An object that a person has written is served as if it had been created: with the data of a
+// Secret and the defaults of its kind. Nothing that it has is changed.
 func TestImportedObjectsHaveDefaults(t *testing.T) {
 	metadata := map[string]any{"name": "a", "namespace": "default", "uid": "u", "resourceVersion": "7", "generation": int64(3)}
 	for path, test := range map[string]struct{ imported, want map[string]any }{
