@@ -33,12 +33,6 @@ func TestIsolatedPrograms(t *testing.T) {
 		must(t, os.WriteFile(path, []byte("of the user"), 0o600))
 		return path
 	}
-	socket := func(dir string) string {
-		listener, err := net.Listen("unix", filepath.Join(dir, "s"))
-		must(t, err)
-		t.Cleanup(func() { _ = listener.Close() })
-		return listener.Addr().String()
-	}
 	t.Setenv("HOME", home)
 	for _, name := range []string{"SSH_AUTH_SOCK", "DOCKER_HOST", "AWS_SECRET_ACCESS_KEY", "CTRLKIT_TOKEN"} {
 		t.Setenv(name, "of the user")
@@ -46,7 +40,7 @@ func TestIsolatedPrograms(t *testing.T) {
 	given, config := file(home, "src/given.yaml"), file(home, "config/of-variable")
 	t.Chdir(work)
 	hidden := []string{
-		"connect:" + socket(home), "connect:" + socket(elsewhere), "read:" + file(home, ".kube/config"), "read:" + file(elsewhere, "token"),
+		"connect:" + socket(t, home), "connect:" + socket(t, elsewhere), "read:" + file(home, ".kube/config"), "read:" + file(elsewhere, "token"),
 		"read:" + file(home, "src/not-given.yaml"), "getenv:SSH_AUTH_SOCK", "getenv:DOCKER_HOST", "getenv:AWS_SECRET_ACCESS_KEY", "getenv:CTRLKIT_TOKEN",
 	}
 	visible := []string{
@@ -79,6 +73,14 @@ func TestIsolatedPrograms(t *testing.T) {
 		t.Errorf("without isolation, it reaches only\n%q", got)
 	}
 	_ = os.Remove(filepath.Join(os.TempDir(), "scratch"))
+}
+
+func socket(t *testing.T, dir string) string {
+	t.Helper()
+	listener, err := net.Listen("unix", filepath.Join(dir, "s"))
+	must(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener.Addr().String()
 }
 
 // What could not be hidden is said, and what the program has written is not taken for it.
