@@ -118,18 +118,6 @@ func (r *runner) addTopKind(kind Kind) {
 	r.kinds = append(r.kinds, kind)
 }
 
-// kubeconfigOfOperator returns the value of KUBECONFIG for the operator.
-func (r *runner) kubeconfigOfOperator() (path string, err error) {
-	switch {
-	case r.account != nil:
-		return r.account.kubeconfig, nil
-	case r.plane != nil:
-		return r.plane.Kubeconfig(), nil
-	}
-	path, r.removeKubeconfig, err = r.Kubeconfig.forOperator()
-	return path, err
-}
-
 func (r *runner) startOperator(program string) error {
 	st := r.steps.begin("operator", "starting")
 	defer st.quit()
@@ -140,9 +128,17 @@ func (r *runner) startOperator(program string) error {
 		}
 	}
 	log := &logTail{pass: r.passLog}
-	kubeconfig, err := r.kubeconfigOfOperator()
-	if err != nil {
-		return err
+	var kubeconfig string
+	switch {
+	case r.account != nil:
+		kubeconfig = r.account.kubeconfig
+	case r.plane != nil:
+		kubeconfig = r.plane.Kubeconfig()
+	default:
+		var err error
+		if kubeconfig, r.removeKubeconfig, err = r.Kubeconfig.forOperator(); err != nil {
+			return err
+		}
 	}
 	operator, err := startOperator(r.Supervisor, append([]string{program}, r.Args...), []string{"KUBECONFIG=" + kubeconfig}, log)
 	if err != nil {
