@@ -74,7 +74,7 @@ func build(ctx context.Context, options BuildOptions) (Assets, error) {
 		markUsed(assets.Dir)
 		return assets, nil
 	}
-	if err := os.MkdirAll(cache, 0o755); err != nil {
+	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return Assets{}, fmt.Errorf("creating the cache: %w", err)
 	}
 	progress := newProgress(options.Progress)

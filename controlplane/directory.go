@@ -38,7 +38,7 @@ func ensureLogDirectory(dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return fmt.Errorf("the directory for logs %s is a file: name another one, or move the file away", dir)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("creating the directory for logs: %w", err)
 	}
 	return nil

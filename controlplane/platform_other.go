@@ -14,7 +14,7 @@ import (
 // platformError says that the control plane can't run here, and what works instead. Nothing below
 // it is reached.
 func platformError() error {
-	return fmt.Errorf("the real control plane does not run on %s: use \"ctrlkit run --on memory\", a cluster by KUBECONFIG, or Linux", runtime.GOOS)
+	return fmt.Errorf("the real control plane does not run on %s: use \"ctrlkit run --on memory\", \"--on cluster\", or Linux", runtime.GOOS)
 }
 
 func ownProcessGroup() *syscall.SysProcAttr { return nil }

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/ctrlkit/ctrlkit/internal/private"
 )
 
 // A process is a running program of the control plane.
@@ -29,7 +31,7 @@ type process struct {
 func startProcess(path, logDir string, args, environment []string) (*process, error) {
 	name := filepath.Base(path)
 	logName := filepath.Join(logDir, name+".log")
-	log, err := os.OpenFile(logName, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := private.Append(logName)
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}

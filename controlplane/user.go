@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
@@ -15,6 +16,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/ctrlkit/ctrlkit/internal/private"
 )
 
 // kubeconfigName is the name of the cluster, the user and the context in kubeconfig files.
@@ -82,7 +85,7 @@ func (c *ControlPlane) WriteKubeconfig(file string) (restore func() error, err e
 	maps.Copy(merged.AuthInfos, ours.AuthInfos)
 	maps.Copy(merged.Contexts, ours.Contexts)
 	merged.CurrentContext = ours.CurrentContext
-	if err := clientcmd.WriteToFile(*merged, file); err != nil {
+	if err := writeKubeconfig(merged, file); err != nil {
 		return nil, fmt.Errorf("writing kubeconfig %s: %w", file, err)
 	}
 	return func() error {
@@ -115,7 +118,19 @@ func removeFromKubeconfig(file string, before *clientcmdapi.Config, host string)
 	if len(now.Clusters)+len(now.AuthInfos)+len(now.Contexts) == 0 {
 		return os.Remove(file)
 	}
-	return clientcmd.WriteToFile(*now, file)
+	return writeKubeconfig(now, file)
+}
+
+// writeKubeconfig writes a file of the user, who may keep it elsewhere behind a link.
+func writeKubeconfig(config *clientcmdapi.Config, file string) error {
+	content, err := clientcmd.Write(*config)
+	if err != nil {
+		return err
+	}
+	if linked, err := filepath.EvalSymlinks(file); err == nil {
+		file = linked
+	}
+	return private.Write(file, content)
 }
 
 func putBack[T any](now, before map[string]T) {

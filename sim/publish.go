@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/ctrlkit/ctrlkit/internal/private"
 	"github.com/ctrlkit/ctrlkit/sim/report"
 )
 
@@ -81,7 +82,7 @@ func writeFile(name, extension string, s report.Simulation, write func(io.Writer
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return fmt.Errorf("creating the directory of a report: %w", err)
 	}
-	if err := os.WriteFile(name, b.Bytes(), 0o644); err != nil {
+	if err := private.Write(name, b.Bytes()); err != nil {
 		return fmt.Errorf("writing a report: %w", err)
 	}
 	return nil

@@ -17,29 +17,39 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/ctrlkit/ctrlkit/internal/run"
 )
 
 // operatorFlags say how to reach a cluster, and an operator in it.
 type operatorFlags struct {
-	kubeconfig, context string
-	endpoint, token     string
-	insecure            bool
+	kubeconfig                 run.Kubeconfig
+	endpoint, token, tokenFile string
+	insecure                   bool
 }
 
 // defaultEndpoint is where an operator on this machine serves its metrics, by the convention of
 // kubebuilder.
 const defaultEndpoint = "http://localhost:8080"
 
+// clusterFlags adds the flags that name a cluster.
+func clusterFlags(set *pflag.FlagSet, into *run.Kubeconfig) {
+	set.StringVar(&into.File, "kubeconfig", "", "the kubeconfig `FILE` (default as kubectl: $KUBECONFIG, ~/.kube/config)")
+	set.StringVar(&into.Context, "context", "", "the `CONTEXT` in it (default the current one)")
+}
+
 // register adds the flags to those of a command.
-func (f *operatorFlags) register(set *pflag.FlagSet) {
-	set.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE` (default as kubectl: $KUBECONFIG, ~/.kube/config)")
-	set.StringVar(&f.context, "context", "", "the `CONTEXT` in it")
+func (f *operatorFlags) register(cmd *cobra.Command) {
+	set := cmd.Flags()
+	clusterFlags(set, &f.kubeconfig)
 	set.StringVar(&f.endpoint, "endpoint", os.Getenv("CTRLKIT_ENDPOINT"), "`URL` of the operator's metrics server; \"none\" asks no operator")
 	set.Lookup("endpoint").DefValue = ""
-	set.StringVar(&f.token, "token", "", "`TOKEN` for the endpoint (default that of the kubeconfig, if it has one)")
+	set.StringVar(&f.token, "token", "", "`TOKEN` for the endpoint, which other users of the machine can read (default $CTRLKIT_TOKEN, or that of the kubeconfig)")
+	set.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token for the endpoint")
+	cmd.MarkFlagsMutuallyExclusive("token", "token-file")
 	set.BoolVar(&f.insecure, "insecure", false, "do not check the certificate of the endpoint")
 }
 
@@ -64,26 +74,13 @@ func (f *operatorFlags) checkEndpoint(byFlag bool) error {
 
 // cluster returns how to reach the cluster, and the namespace, or that of the context.
 func (f *operatorFlags) cluster(namespace string) (*rest.Config, string, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
-	overrides.Context.Namespace = namespace
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
-	config, err := loader.ClientConfig()
-	if clientcmd.IsEmptyConfig(err) { // the words of client-go are about KUBERNETES_MASTER
-		return nil, "", fmt.Errorf("finding a cluster: there is no kubeconfig in %s: set KUBECONFIG, or --kubeconfig, to a file with one",
-			strings.Join(rules.GetLoadingPrecedence(), ", "))
-	}
+	target, err := f.kubeconfig.Load()
 	if err != nil {
-		return nil, "", fmt.Errorf("finding a cluster: %w", err)
+		return nil, "", err
 	}
-	config.Timeout = 10 * time.Second
-	config.WarningHandler = rest.NoWarnings{}
-	namespace, _, err = loader.Namespace()
-	if err != nil {
-		return nil, "", fmt.Errorf("finding a namespace: %w", err)
-	}
-	return config, namespace, nil
+	target.Config.Timeout = 10 * time.Second
+	target.Config.WarningHandler = rest.NoWarnings{}
+	return target.Config, cmp.Or(namespace, target.Namespace), nil
 }
 
 // An answer is the response of an operator.
@@ -114,9 +111,9 @@ func (f *operatorFlags) read(ctx context.Context, config *rest.Config, path stri
 	if err != nil {
 		return answer{}, fmt.Errorf("asking the operator at %s: %w", f.endpoint, err)
 	}
-	token := f.token
-	if config != nil {
-		token = cmp.Or(token, config.BearerToken)
+	token, err := f.bearer(config)
+	if err != nil {
+		return answer{}, err
 	}
 	if token != "" && base.Scheme == "https" {
 		request.Header.Set("Authorization", "Bearer "+token)
@@ -156,6 +153,25 @@ func lastOf(response *http.Response, progress func(json.RawMessage)) (body []byt
 	}
 }
 
+// bearer returns the token for the endpoint, "" if there is none. Config may be nil.
+func (f *operatorFlags) bearer(config *rest.Config) (string, error) {
+	token := f.token
+	if f.tokenFile != "" {
+		content, err := os.ReadFile(f.tokenFile)
+		if token = strings.TrimSpace(string(content)); err == nil && token == "" {
+			err = fmt.Errorf("%s has no token", f.tokenFile)
+		}
+		if err != nil {
+			return "", fmt.Errorf("--token-file: %w", err)
+		}
+	}
+	token = cmp.Or(token, os.Getenv("CTRLKIT_TOKEN"))
+	if config != nil {
+		token = cmp.Or(token, config.BearerToken)
+	}
+	return token, nil
+}
+
 // transport returns what reaches the operator.
 func (f *operatorFlags) transport() *http.Transport {
 	return &http.Transport{
@@ -170,7 +186,7 @@ func (f *operatorFlags) refusal(got answer, path string) error {
 	case http.StatusOK:
 		return nil
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Errorf("the operator at %s answers %s: set --token to a token that allows to get %s", f.endpoint, got.status, path)
+		return fmt.Errorf("the operator at %s answers %s: set CTRLKIT_TOKEN or --token-file to a token that allows to get %s", f.endpoint, got.status, path)
 	}
 	text, _, _ := strings.Cut(strings.TrimSpace(string(got.body)), "\n")
 	return fmt.Errorf("the operator at %s answers %s: %.200s", f.endpoint, got.status, text)

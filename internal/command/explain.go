@@ -58,8 +58,8 @@ read, 2 wrong usage.`,
   ctrlkit explain database/db -n shop
   ctrlkit explain --all
   kubectl port-forward -n shop-system deploy/operator 8443 &
-  TOKEN=$(kubectl create token -n shop-system explainer)
-  ctrlkit explain database/db --endpoint https://localhost:8443 --insecure --token "$TOKEN"
+  export CTRLKIT_TOKEN=$(kubectl create token -n shop-system explainer)
+  ctrlkit explain database/db --endpoint https://localhost:8443 --insecure
   ctrlkit explain database/db -o json | jq '.report.controllers[].steps'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if flags.all {
@@ -76,7 +76,7 @@ read, 2 wrong usage.`,
 		ValidArgsFunction: flags.complete,
 	}
 	set := cmd.Flags()
-	flags.register(set)
+	flags.register(cmd)
 	set.StringVarP(&flags.namespace, "namespace", "n", "", "the `NAMESPACE` of the object (default that of the context)")
 	set.BoolVar(&flags.all, "all", false, "explain all objects, of a kind or of all, grouped by what is in their way")
 	flags.output = outputFlag(cmd, "text", "json")

@@ -44,9 +44,9 @@ func TestExplainIsGuardedLikeMetrics(t *testing.T) {
 	d := &demo{kubeconfig: plane.Kubeconfig()}
 	for _, test := range []struct{ name, token, want string }{
 		{"who may", kubectl("create", "token", "explainer"), "Copy waits for ConfigMap default/other"},
-		{"who may not", kubectl("create", "token", "stranger"), "answers 403 Forbidden: set --token to a token that allows to get /debug/ctrlkit/explain"},
+		{"who may not", kubectl("create", "token", "stranger"), "answers 403 Forbidden: set CTRLKIT_TOKEN or --token-file to a token that allows to get /debug/ctrlkit/explain"},
 		{"who is unknown", "made-up", "answers 500 Internal Server Error: Authentication failed"},
-		{"who has no token", "", "answers 401 Unauthorized: set --token to a token"},
+		{"who has no token", "", "answers 401 Unauthorized: set CTRLKIT_TOKEN or --token-file to a token"},
 	} {
 		output, _, _ := d.run(t, "configmap/settings", "-n", "default", "--endpoint", endpoint, "--insecure", "--token", test.token)
 		if !strings.Contains(output, test.want) {

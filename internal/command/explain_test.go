@@ -161,7 +161,7 @@ func TestExplain(t *testing.T) {
 		{"without an operator", nil, "rwexternal/waits", 1, "Steps and causes are not known: the operator was not asked; set --endpoint to where it serves its metrics\n"},
 		{"not known to the operator", operator(t), "rwexternal/divide", 0, "says: nothing is known of RWExternal default/divide: "},
 		{"an operator that does not serve", http.NotFoundHandler(), "rwexternal/divide", 0, "serves no explanations: an operator needs explain.Serve"},
-		{"not allowed", answers(http.StatusForbidden, "no"), "rwexternal/divide", 0, "answers 403 Forbidden: set --token to a token that allows to get /debug/ctrlkit/explain"},
+		{"not allowed", answers(http.StatusForbidden, "no"), "rwexternal/divide", 0, "answers 403 Forbidden: set CTRLKIT_TOKEN or --token-file to a token that allows to get /debug/ctrlkit/explain"},
 		{"broken", answers(http.StatusInternalServerError, "no"), "rwexternal/divide", 0, "answers 500 Internal Server Error: no\n"},
 		{"not JSON", answers(http.StatusOK, "<html>"), "rwexternal/divide", 0, "is not an operator of this version of ctrlkit: invalid character"},
 		{"other JSON", answers(http.StatusOK, "{}"), "rwexternal/divide", 0, "is not an operator of this version of ctrlkit: it was asked for RWExternal divide"},

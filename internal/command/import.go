@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ctrlkit/ctrlkit/internal/orphans"
+	"github.com/ctrlkit/ctrlkit/internal/run"
 )
 
 // importFlags are the flags of "ctrlkit import".
@@ -53,7 +54,7 @@ resources could be read, 2 wrong usage.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
-	flags.register(cmd.Flags())
+	flags.register(cmd)
 	cmd.Flags().StringVarP(&flags.namespace, "namespace", "n", "", "the `NAMESPACE` of objects that the operator gives none (default that of the context)")
 	cmd.Flags().StringVarP(&flags.selector, "selector", "l", "", "label selector for the objects, which may have labels made of tags")
 	flags.output = outputFlag(cmd, "yaml", "json")
@@ -68,7 +69,7 @@ func (f *importFlags) run(cmd *cobra.Command, args []string) error {
 		return &exitError{exitUsage, errors.New("only an operator knows its external systems: set --endpoint to where it serves its metrics")}
 	}
 	config, namespace, err := f.cluster(f.namespace)
-	if err != nil && (f.kubeconfig != "" || f.context != "") {
+	if err != nil && f.kubeconfig != (run.Kubeconfig{}) {
 		return err // else only the token of the kubeconfig is missing
 	}
 	query := url.Values{"selector": {f.selector}, "namespace": {cmp.Or(namespace, f.namespace, "default")}}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ctrlkit/ctrlkit/internal/orphans"
+	"github.com/ctrlkit/ctrlkit/internal/run"
 )
 
 // orphansFlags are the flags of "ctrlkit orphans".
@@ -41,13 +42,13 @@ audit a system, 2 wrong usage, 3 something is orphaned, and listed.`,
 		Example: `  ctrlkit orphans
   ctrlkit orphans --endpoint http://localhost:9090
   kubectl port-forward -n shop-system deploy/operator 8443 &
-  TOKEN=$(kubectl create token -n shop-system explainer)
-  ctrlkit orphans --endpoint https://localhost:8443 --insecure --token "$TOKEN"
+  export CTRLKIT_TOKEN=$(kubectl create token -n shop-system explainer)
+  ctrlkit orphans --endpoint https://localhost:8443 --insecure
   ctrlkit orphans -o json | jq -r '.systems[].orphans[]?.id'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
-	flags.register(cmd.Flags())
+	flags.register(cmd)
 	flags.output = outputFlag(cmd, "text", "json")
 	return cmd
 }
@@ -80,7 +81,7 @@ func (f *orphansFlags) run(cmd *cobra.Command) error {
 // report asks the operator.
 func (f *orphansFlags) report(cmd *cobra.Command) (*orphans.Report, error) {
 	config, _, err := f.cluster("")
-	if err != nil && (f.kubeconfig != "" || f.context != "") {
+	if err != nil && f.kubeconfig != (run.Kubeconfig{}) {
 		return nil, err // else only the token of the kubeconfig is missing
 	}
 	got, err := f.get(cmd.Context(), config, orphans.Path, url.Values{}, orphansWait)

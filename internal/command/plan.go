@@ -34,7 +34,7 @@ const (
 
 // planFlags are the flags of "ctrlkit plan" and "ctrlkit diff".
 type planFlags struct {
-	kubeconfig string
+	kubeconfig run.Kubeconfig
 	from       []string
 	files      []string
 	deletes    []string
@@ -53,7 +53,9 @@ type planFlags struct {
 const planEnd = `
 The operator runs on a copy of the cluster in memory. The cluster is only read: each kind when the operator first asks for
 it, with the rights of the kubeconfig's user, who needs no more than to get and list. Leases and Events are not copied. The
-operator reaches nothing but the copy: it runs in a network of its own (Linux), unless --outside lets it reach the rest.
+operator reaches nothing but the copy (Linux): it has a network of its own, the directories of users and of sockets are
+empty, but for the current one and files that an argument or --env names, and its environment is what --env sets. --outside
+lets it reach the rest.
 
 OPERATOR is a directory with a Go main package, or a program that takes its cluster from KUBECONFIG, in any language;
 {kubeconfig} in an argument stands for the path of the file. A plan is made in real time: it ends when nothing new has
@@ -119,8 +121,7 @@ every start does, and then starts the new one: what is left is what the upgrade 
 
 func (f *planFlags) declare(cmd *cobra.Command) {
 	set := cmd.Flags()
-	set.StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig `FILE` of the cluster to copy (default $KUBECONFIG)")
-	set.Lookup("kubeconfig").DefValue = ""
+	clusterFlags(set, &f.kubeconfig)
 	set.StringArrayVar(&f.from, "from", nil, "`FILE` or directory with the objects and definitions of the cluster, or a recording of ctrlkit record, instead of a cluster, repeatable")
 	set.StringArrayVarP(&f.files, "filename", "f", nil, "`FILE` or directory with objects to apply, repeatable")
 	set.StringArrayVar(&f.deletes, "delete", nil, "`KIND/NAME` of an object to delete, repeatable")
@@ -232,13 +233,11 @@ func (f *planFlags) source(o *plan.Options) error {
 	if len(f.from) > 0 {
 		return f.sourceOfFiles(o)
 	}
-	if f.kubeconfig == "" {
-		return errors.New("no cluster is given: set KUBECONFIG, --kubeconfig or --from")
-	}
-	config, _, err := run.LoadKubeconfig(f.kubeconfig)
+	target, err := f.kubeconfig.Load()
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; or read files with --from", err)
 	}
+	config := target.Config
 	if o.Source, err = plan.NewCluster(config); err != nil || len(f.deletes) == 0 {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/ctrlkit/ctrlkit/internal/private"
 	"github.com/ctrlkit/ctrlkit/internal/recording"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
@@ -54,7 +54,7 @@ Exit codes: 0 the file is written, 1 an error, 2 wrong usage.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.record(cmd, args) },
 	}
 	set := cmd.Flags()
-	flags.register(set)
+	flags.register(cmd)
 	set.StringVarP(&flags.namespace, "namespace", "n", "", "the `NAMESPACE` of the objects (default that of the context; with --kinds, all)")
 	set.StringVarP(&flags.file, "output", "o", "", "`FILE` to write, - is standard output")
 	set.StringSliceVar(&flags.kinds, "kinds", nil, "`KIND,KIND` of which all objects are recorded")
@@ -166,7 +166,7 @@ func (f *recordFlags) write(stdout io.Writer, r *recording.Recording) error {
 	if err := r.Write(&text); err != nil {
 		return err
 	}
-	if err := os.WriteFile(f.file, []byte(text.String()), 0o600); err != nil {
+	if err := private.Write(f.file, []byte(text.String())); err != nil {
 		return fmt.Errorf("writing the recording: %w", err)
 	}
 	return nil

@@ -16,10 +16,9 @@ import (
 
 // runFlags are the flags of "ctrlkit run".
 type runFlags struct {
-	options    run.Options
-	on         string
-	kubeconfig string
-	logs       string
+	options run.Options
+	on      string
+	logs    string
 }
 
 // showLogs is the value of --logs without a value.
@@ -36,13 +35,12 @@ stops all processes that it started.
 PACKAGE is the operator's main package: a directory (in any module), a file in it, or an import path. A directory that
 is no main package stands for the directory cmd in it. --on says where it runs:
 
+  controlplane  a real control plane: API server, controllers, scheduler, and a node whose Pods become ready without
+                running. The first run builds it, which takes minutes. This is the default
   memory        an API server in memory, at once. Jobs complete, Deployments become available, and the garbage
                 collector works, but no container runs, no webhook is called, and RBAC is not enforced
-  controlplane  a real control plane: API server, controllers, scheduler, and a node whose Pods become ready without
-                running. The first run builds it, which takes minutes
-  cluster       that of KUBECONFIG, where the installed definitions and applied objects remain
-
-The default is the cluster of KUBECONFIG, or a control plane if it is not set.
+  cluster       one that is there: the current context of kubectl, or that of --context and --kubeconfig, which imply
+                it. Run prints its name and address first. What it installs and applies there remains
 
 By convention, run installs the custom resource definitions in config/crd/bases or config/crd, and applies the objects
 in config/samples. It looks for these directories from PACKAGE up to the root of its module.
@@ -72,7 +70,7 @@ Conditions for --until:
   ctrlkit run . --until 'job/*=Complete' --timeout 2m
   ctrlkit run . --until 'job=Complete count >= 3' --until 'cronjob/hello:status.lastScheduleTime'
   ctrlkit run . --as-service-account --for 1m        fail on a missing RBAC rule, and list those that nothing used
-  ctrlkit run . --on controlplane                    start a control plane although KUBECONFIG is set`,
+  ctrlkit run . --context kind-dev                   in a cluster that is there`,
 		Args: packageArgument,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -90,9 +88,8 @@ Conditions for --until:
 func (f *runFlags) declare(cmd *cobra.Command) {
 	o := &f.options
 	set := cmd.Flags()
-	set.StringVar(&f.on, "on", "", "run on memory, on a controlplane, or on a `CLUSTER` that is there (default cluster with KUBECONFIG, controlplane without)")
-	set.StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig `FILE` of the cluster to use; empty starts a control plane (default $KUBECONFIG)")
-	set.Lookup("kubeconfig").DefValue = ""
+	set.StringVar(&f.on, "on", string(run.OnControlPlane), "run on `WHAT`: a controlplane, memory, or a cluster that is there")
+	clusterFlags(set, &o.Kubeconfig)
 	set.StringArrayVar(&o.CRDs, "crds", nil, "`DIR` or file with the custom resource definitions to install, repeatable")
 	set.StringArrayVar(&o.Samples, "samples", nil, "`FILE` or directory with objects to apply, repeatable")
 	set.BoolVar(&o.NoSamples, "no-samples", false, "apply no objects")
@@ -132,7 +129,6 @@ func packageArgument(cmd *cobra.Command, args []string) error {
 func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	o := f.options
 	o.Package, o.Args = args[0], args[1:]
-	o.Kubeconfig = f.kubeconfig
 	var err error
 	if o.On, err = f.where(cmd); err != nil {
 		return &exitError{code: exitUsage, err: err}
@@ -157,23 +153,17 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	return asExit(run.Run(cmd.Context(), o), len(o.Until) > 0)
 }
 
-// where returns on which cluster to run. --kubeconfig contradicts what starts a cluster; KUBECONFIG
-// alone does not.
+// where returns on which cluster to run: one that is there only if the command line names it.
+// KUBECONFIG is set for kubectl, and no word that an operator is to be tried there.
 func (f *runFlags) where(cmd *cobra.Command) (run.Where, error) {
-	on := run.Where(f.on)
+	on, named := run.Where(f.on), f.options.Kubeconfig != run.Kubeconfig{}
 	switch {
-	case on == "" && f.kubeconfig == "":
-		return run.OnControlPlane, nil
-	case on == "":
+	case named && !cmd.Flags().Changed("on"):
 		return run.OnCluster, nil
-	case on == run.OnCluster && f.kubeconfig == "":
-		return "", errors.New("--on cluster: no cluster is given: set KUBECONFIG, or --kubeconfig to a file")
-	case on == run.OnCluster:
-		return on, nil
-	case on != run.OnMemory && on != run.OnControlPlane:
-		return "", fmt.Errorf("--on %s: must be %s, %s or %s", f.on, run.OnMemory, run.OnControlPlane, run.OnCluster)
-	case cmd.Flags().Changed("kubeconfig") && f.kubeconfig != "":
-		return "", fmt.Errorf("--on %s and --kubeconfig exclude each other: it has a kubeconfig file of its own, which is printed", f.on)
+	case on != run.OnMemory && on != run.OnControlPlane && on != run.OnCluster:
+		return "", fmt.Errorf("--on %s: must be %s, %s or %s", f.on, run.OnControlPlane, run.OnMemory, run.OnCluster)
+	case named && on != run.OnCluster:
+		return "", fmt.Errorf("--on %s excludes --kubeconfig and --context: it has a kubeconfig file of its own, which is printed", f.on)
 	}
 	return on, nil
 }

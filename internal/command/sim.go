@@ -4,6 +4,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ctrlkit/ctrlkit/internal/private"
 	simreport "github.com/ctrlkit/ctrlkit/sim/report"
 )
 
@@ -237,13 +239,10 @@ func writeReports(d *simreport.Document, jsonFile, htmlFile string) error {
 		if name == "" {
 			continue
 		}
-		f, err := os.Create(name)
-		if err != nil {
-			return err
-		}
-		err = write(f)
-		if closeErr := f.Close(); err == nil {
-			err = closeErr
+		var b bytes.Buffer
+		err := write(&b)
+		if err == nil {
+			err = private.Write(name, b.Bytes())
 		}
 		if err != nil {
 			return fmt.Errorf("writing %s: %w", name, err)

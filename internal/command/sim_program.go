@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -109,6 +110,12 @@ func (f *simProgram) options(cmd *cobra.Command, o simOptions) (*program.Options
 	options := &program.Options{
 		Namespace: f.namespace, Supervisor: []string{self, superviseName}, Quiet: f.quiet, Settle: f.settle, Budget: budget,
 		Parallel: f.parallel, Outside: f.outside, Progress: progressOf(cmd.ErrOrStderr()),
+	}
+	var said sync.Map
+	options.Visible = func(directory string) {
+		if _, known := said.LoadOrStore(directory, true); !known {
+			fmt.Fprintf(cmd.ErrOrStderr(), "the operator sees the files and sockets of this machine in %s\n", directory)
+		}
 	}
 	if f.outside {
 		options.Parallel = 1 // they would use the same ports

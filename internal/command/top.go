@@ -54,7 +54,7 @@ Exit codes: 0, 1 neither the operator nor the API server answers, 2 wrong usage.
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
-	flags.register(cmd.Flags())
+	flags.register(cmd)
 	flags.declareSummary(cmd)
 	cmd.Flags().DurationVar(&flags.interval, "interval", 2*time.Second, "`TIME` between two pictures in a terminal")
 	flags.output = outputFlag(cmd, "text", "json")

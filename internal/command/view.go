@@ -6,7 +6,6 @@ package command
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -60,13 +59,13 @@ The address has a key, without which nothing is served. It is for this machine o
 Exit codes: 0 Ctrl-C, 1 there is neither an operator nor a cluster to ask, 2 wrong usage.`,
 		Example: `  ctrlkit view                                             an operator on this machine, or the cluster alone
   ctrlkit view --endpoint http://localhost:9090
-  TOKEN=$(kubectl create token -n shop-system explainer)
-  ctrlkit view shop-system/shop.example.com --token "$TOKEN" --insecure
+  export CTRLKIT_TOKEN=$(kubectl create token -n shop-system explainer)
+  ctrlkit view shop-system/shop.example.com --insecure
   ctrlkit view --endpoint none --kind widgets.example.com -n shop`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
-	flags.register(cmd.Flags())
+	flags.register(cmd)
 	cmd.Flags().StringVarP(&flags.namespace, "namespace", "n", "", "show the objects of this `NAMESPACE` only, if the operator serves no page")
 	cmd.Flags().StringSliceVar(&flags.kinds, "kind", nil, "show the objects of this `KIND`, with its group: widgets.example.com; repeatable")
 	cmd.Flags().IntVar(&flags.port, "port", 0, "serve at this `PORT` of the machine (default any)")
@@ -203,9 +202,9 @@ func (f *viewFlags) operatorPage(ctx context.Context, config *rest.Config) (http
 	if err != nil {
 		return nil, err
 	}
-	token := f.token
-	if config != nil {
-		token = cmp.Or(token, config.BearerToken)
+	token, err := f.bearer(config)
+	if err != nil {
+		return nil, err
 	}
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -242,7 +241,7 @@ func (f *viewFlags) forward(ctx context.Context, cmd *cobra.Command, config *res
 		return "", fmt.Errorf("no Pod holds the Lease %s/%s now: is the operator running?", namespace, name)
 	}
 	args := []string{"port-forward", "--address", "127.0.0.1", "-n", namespace, "pod/" + pod, ":" + f.remotePort}
-	for flag, value := range map[string]string{"--kubeconfig": f.kubeconfig, "--context": f.context} {
+	for flag, value := range map[string]string{"--kubeconfig": f.kubeconfig.File, "--context": f.kubeconfig.Context} {
 		if value != "" {
 			args = append(args, flag, value)
 		}
@@ -285,27 +284,31 @@ func newGuarded(page http.Handler) *guarded {
 func (g *guarded) address(host string) string { return "http://" + host + "/?key=" + g.key }
 
 func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	host, _, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		host = r.Host
-	}
-	if host != "127.0.0.1" && host != "localhost" && host != "::1" {
-		http.Error(w, "this page is served for this machine only, at 127.0.0.1", http.StatusForbidden)
+	if cookie, err := r.Cookie(g.cookie); thisMachine(r.Host) && err == nil && g.same(cookie.Value) && !g.same(r.URL.Query().Get("key")) {
+		g.page.ServeHTTP(w, r)
 		return
 	}
+	view.Protect(w)
 	q := r.URL.Query()
-	if g.same(q.Get("key")) {
+	switch {
+	case !thisMachine(r.Host):
+		http.Error(w, "this page is served for this machine only, at 127.0.0.1", http.StatusForbidden)
+	case g.same(q.Get("key")):
 		http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		q.Del("key")
-		http.Redirect(w, r, (&url.URL{Path: r.URL.Path, RawQuery: q.Encode()}).String(), http.StatusSeeOther)
-		return
-	}
-	cookie, err := r.Cookie(g.cookie)
-	if err != nil || !g.same(cookie.Value) {
+		path := "/" + strings.TrimLeft(r.URL.Path, `/\`) // two slashes would lead to another host
+		http.Redirect(w, r, (&url.URL{Path: path, RawQuery: q.Encode()}).String(), http.StatusSeeOther)
+	default:
 		http.Error(w, "open the page with the address that ctrlkit view has printed: it has a key", http.StatusUnauthorized)
-		return
 	}
-	g.page.ServeHTTP(w, r)
+}
+
+// thisMachine reports whether a Host is a name that no other machine has.
+func thisMachine(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return host == "127.0.0.1" || host == "localhost" || host == "::1"
 }
 
 func (g *guarded) same(key string) bool {

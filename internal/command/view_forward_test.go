@@ -20,6 +20,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
 	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -57,7 +58,7 @@ func TestViewForwardsToTheLeader(t *testing.T) {
 	apply(fmt.Sprintf(lease, "shop", "shop-1_6f1c", "2099-01-01T00:00:00.000000Z"))
 	apply(fmt.Sprintf(lease, "old", "shop-0_6f1c", "2020-01-01T00:00:00.000000Z"))
 
-	f := &viewFlags{operatorFlags: operatorFlags{kubeconfig: plane.Kubeconfig(), token: kubectl("create", "token", "explainer"), insecure: true}, remotePort: "8443"}
+	f := &viewFlags{operatorFlags: operatorFlags{kubeconfig: run.Kubeconfig{File: plane.Kubeconfig()}, token: kubectl("create", "token", "explainer"), insecure: true}, remotePort: "8443"}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	f.endpoint, err = f.forward(ctx, &cobra.Command{}, plane.Config(), "forwarded/shop")

@@ -43,6 +43,7 @@ var layers = map[string]int{
 	"internal/recording":            2,
 	"internal/secrets":              0,
 	"internal/printable":            -1, // text of others, for whatever prints it
+	"internal/private":              -1, // files for their owner alone
 	"internal/testkind":             0,
 	"internal/tenure":               0,
 	"internal/text":                 -1, // of conditions and events

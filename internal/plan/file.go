@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/internal/run"
-	"github.com/ctrlkit/ctrlkit/internal/secrets"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
@@ -39,9 +38,6 @@ func NewFile(manifests []run.Manifest) (*File, error) {
 	f := &File{objects: map[schema.GroupKind][]*unstructured.Unstructured{}, read: map[schema.GroupKind]bool{}, kinds: apiserver.New(apiserver.Options{})}
 	for i, m := range manifests {
 		obj := m.Object.DeepCopy()
-		if secrets.Is(obj) {
-			secrets.Store(obj)
-		}
 		if obj.GetName() == "" {
 			return nil, fmt.Errorf("%s: the %s has no name", m.Where(), obj.GetKind())
 		}

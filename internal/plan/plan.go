@@ -80,12 +80,12 @@ type planner struct {
 	cluster  *memory.Cluster
 	recorder *recorder
 	guards   *guards
-	unread   []string // of the guards
 	dir      string
 	unknown  []string
 
 	mu         sync.Mutex // guards what follows
 	outside    []string
+	unread     []string       // of the guards, and what could not be hidden
 	unanswered map[string]int // requests that the copy can't answer, by what they are for
 	homeless   string         // the namespace in which a Lease was to be created, if there is none
 }
@@ -223,14 +223,16 @@ func (p *planner) start(program Program) (stop func(), ended *run.Process, err e
 	var isolation *run.Isolation
 	unforward := func() {}
 	if !p.Outside {
-		isolation = &run.Isolation{Socket: filepath.Join(p.dir, "api.sock"), Address: strings.TrimPrefix(p.cluster.Config().Host, "https://")}
+		isolation = &run.Isolation{
+			Socket: filepath.Join(p.dir, "api.sock"), Address: strings.TrimPrefix(p.cluster.Config().Host, "https://"), Refused: p.refusedHost, Visible: p.visible,
+		}
 		if unforward, err = isolation.Forward(); err != nil {
 			return nil, nil, err
 		}
 	}
 	environment := append([]string{"KUBECONFIG=" + p.cluster.Kubeconfig(), "KUBERNETES_SERVICE_HOST=", "KUBERNETES_SERVICE_PORT="}, program.Environment...)
 	p.recorder.started()
-	process, err := run.StartProcess(p.Supervisor, argv, environment, isolation, p.line)
+	process, err := run.StartProcess(p.Supervisor, argv, environment, isolation, p.Log)
 	if err != nil {
 		unforward()
 		return nil, nil, err
@@ -238,17 +240,20 @@ func (p *planner) start(program Program) (stop func(), ended *run.Process, err e
 	return func() { process.Stop(); unforward() }, process, nil
 }
 
-// line takes a line that the operator has written.
-func (p *planner) line(text string) {
-	host, refused := strings.CutPrefix(text, run.RefusedPrefix)
-	if refused {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.outside = append(p.outside, host)
-		return
-	}
-	if p.Log != nil {
-		p.Log(text)
+// refusedHost takes a host that the operator has tried to reach.
+func (p *planner) refusedHost(host string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.outside = append(p.outside, host)
+}
+
+// visible takes a directory that could not be hidden from the operator.
+func (p *planner) visible(directory string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	assumed := "the operator uses no files and sockets of this machine in " + directory
+	if !slices.Contains(p.unread, assumed) { // of a second start
+		p.unread = append(p.unread, assumed)
 	}
 }
 
@@ -334,10 +339,11 @@ func (p *planner) finish(ctx context.Context, result *Plan) {
 	result.Unknown = append(result.Unknown, p.unknown...)
 	p.mu.Lock()
 	result.Outside = slices.Clone(p.outside)
+	result.Assumptions = append(result.Assumptions, p.unread...)
 	p.mu.Unlock()
 	result.Unknown = append(result.Unknown, p.notAnswered()...)
 	assumed, unknown := p.guards.report()
-	result.Assumptions = append(append(result.Assumptions, p.unread...), assumed...)
+	result.Assumptions = append(result.Assumptions, assumed...)
 	result.Unknown = append(result.Unknown, unknown...)
 	for _, host := range result.Outside {
 		result.Unknown = append(result.Unknown, "what "+host+" would have answered: the operator was refused to reach it (--outside)")

@@ -61,8 +61,12 @@ type Options struct {
 	minted minted.Names // that differ between runs without faults
 
 	Progress func(string)
-	Found    func(string, oracle.Violation)               // is called for each kind of violation, with what shows it; may be nil
-	Again    func(p fault.Plan, transition string) string // the command that runs a plan, or a transition, again
+
+	// Visible is called with each directory that could not be hidden from the operator, for each of
+	// its starts, from several goroutines. It may be nil.
+	Visible func(directory string)
+	Found   func(string, oracle.Violation)               // is called for each kind of violation, with what shows it; may be nil
+	Again   func(p fault.Plan, transition string) string // the command that runs a plan, or a transition, again
 }
 
 // ErrReference is returned if the run without faults fails, so that there is nothing to compare

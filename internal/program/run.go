@@ -191,7 +191,9 @@ func (r *runner) start() error {
 	var isolation *run.Isolation
 	r.stopping = func() {}
 	if !r.Outside {
-		isolation = &run.Isolation{Socket: filepath.Join(r.dir, "api.sock"), Address: strings.TrimPrefix(r.cluster.Config().Host, "https://")}
+		isolation = &run.Isolation{
+			Socket: filepath.Join(r.dir, "api.sock"), Address: strings.TrimPrefix(r.cluster.Config().Host, "https://"), Visible: r.Visible,
+		}
 		stop, err := isolation.Forward()
 		if err != nil {
 			return err

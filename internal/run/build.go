@@ -61,7 +61,11 @@ func (p *Project) program() (string, error) {
 	}
 	sum := sha256.Sum256([]byte(p.Dir))
 	dir := filepath.Join(cache, "ctrlkit", "run", hex.EncodeToString(sum[:6]))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	err = os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = os.Chmod(dir, 0o700) //nolint:gosec // a directory: the permissions of the program are up to the linker
+	}
+	if err != nil {
 		return "", fmt.Errorf("creating a directory for the operator: %w", err)
 	}
 	return filepath.Join(dir, p.Name()), nil

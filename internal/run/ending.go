@@ -5,9 +5,10 @@ package run
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"time"
+
+	"github.com/ctrlkit/ctrlkit/internal/private"
 )
 
 // operatorEnded returns the error that describes the end of the operator: a panic by its message
@@ -41,7 +42,7 @@ func (r *runner) whereTheLogIs(lines []string) string {
 	file := r.LogFile
 	if file == "" {
 		file = r.program + ".log"
-		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		if err := private.Write(file, []byte(strings.Join(lines, "\n")+"\n")); err != nil {
 			return fmt.Sprintf("\n    its log could not be written: %v; --logs=FILE writes it to another place", err)
 		}
 	}

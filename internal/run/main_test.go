@@ -14,8 +14,14 @@ import (
 // grace.
 const superviseVariable = "CTRLKIT_TEST_SUPERVISE"
 
+// probeArgument makes the test binary a program that says what it reaches.
+const probeArgument = "probe"
+
 func TestMain(m *testing.M) {
 	text := os.Getenv(superviseVariable)
+	if len(os.Args) > 1 && os.Args[1] == probeArgument {
+		os.Exit(probe(os.Args[2:]))
+	}
 	if text == "" {
 		os.Exit(m.Run())
 	}
@@ -24,6 +30,16 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	argv := os.Args[1:]
+	if argv[0] == "--isolated" {
+		isolation, err := ParseIsolation(argv[1])
+		if err == nil {
+			err = isolation.Enter(os.Stdout)
+		}
+		if err != nil {
+			panic(err)
+		}
+		argv = argv[2:]
+	}
 	if argv[0] == "--" {
 		argv = argv[1:]
 	}

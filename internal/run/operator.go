@@ -33,13 +33,13 @@ type operator struct {
 // startOperator runs argv under the supervisor, which is the beginning of a command line. log
 // receives its output.
 func startOperator(supervisor, argv []string, environment []string, log *logTail) (*operator, error) {
-	return startIn(ownProcessGroup(), supervisor, argv, environment, log)
+	return startIn(ownProcessGroup(), supervisor, argv, append(os.Environ(), environment...), log)
 }
 
 func startIn(group *syscall.SysProcAttr, supervisor, argv []string, environment []string, log *logTail) (*operator, error) {
 	commandLine := append(append(append([]string{}, supervisor...), "--"), argv...)
 	cmd := exec.Command(commandLine[0], commandLine[1:]...)
-	cmd.Env = append(os.Environ(), environment...)
+	cmd.Env = environment
 	cmd.SysProcAttr = group
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.WaitDelay = time.Second // in case a process that the operator started still holds the pipe

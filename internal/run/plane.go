@@ -18,7 +18,7 @@ type Where string
 
 // The clusters to run on.
 const (
-	OnCluster      Where = "cluster"      // one that is there, named by Options.Kubeconfig
+	OnCluster      Where = "cluster"      // one that is there, which Options.Kubeconfig names
 	OnControlPlane Where = "controlplane" // a real control plane, started for the run
 	OnMemory       Where = "memory"       // the API server in memory, started for the run
 )

@@ -3,6 +3,11 @@
 
 package run
 
+import (
+	"os"
+	"slices"
+)
+
 // A Process is a program that runs under a supervisor, so that it ends with the process that has
 // started it, even if that is killed.
 type Process struct{ *operator }
@@ -10,14 +15,18 @@ type Process struct{ *operator }
 // StartProcess starts a program. supervisor is the beginning of a command line that calls
 // [Supervise] with the arguments after "--", environment is added to that of this process, and line
 // is called for each line that the program writes; it may be nil. If isolation is not nil, the
-// program reaches nothing but its address, and some lines begin with [RefusedPrefix].
+// program reaches nothing but its address, sees no files but those that it was given, and gets
+// little of the environment of this process.
 func StartProcess(supervisor, argv, environment []string, isolation *Isolation, line func(string)) (*Process, error) {
-	group := ownProcessGroup()
+	group, inherited := ownProcessGroup(), os.Environ()
 	if isolation != nil {
-		group = isolatedProcessGroup()
-		supervisor = append(append([]string{}, supervisor...), isolation.Arguments()...)
+		if err := isolation.around(argv, environment); err != nil {
+			return nil, err
+		}
+		group, inherited, line = isolatedProcessGroup(), isolation.environment(), isolation.heard(line)
+		supervisor = slices.Concat(supervisor, isolation.arguments())
 	}
-	o, err := startIn(group, supervisor, argv, environment, &logTail{pass: line})
+	o, err := startIn(group, supervisor, argv, append(inherited, environment...), &logTail{pass: line})
 	if err != nil {
 		return nil, err
 	}

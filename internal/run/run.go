@@ -21,19 +21,19 @@ import (
 
 // Options say what to run and what to show.
 type Options struct {
-	Package    string   // of the operator: a directory, a file in it or an import path
-	Args       []string // for the operator
-	On         Where    // the cluster to run on
-	Kubeconfig string   // of the cluster, for OnCluster
-	CRDs       []string // files and directories with definitions; nil to find them by convention
-	Samples    []string // files and directories with objects; nil to find them by convention
-	NoSamples  bool     // apply no samples
-	Namespace  string   // for samples that have none
-	Watch      []string // further kinds for the top of the tree
-	RBAC       []string // files and directories with roles and bindings; nil to find them by convention
-	AsAccount  string   // run the operator as this ServiceAccount, "namespace/name" or OnlyAccount; empty as administrator
-	Logs       bool     // show the operator's log
-	LogFile    string   // write the operator's log to this file
+	Package    string     // of the operator: a directory, a file in it or an import path
+	Args       []string   // for the operator
+	On         Where      // the cluster to run on
+	Kubeconfig Kubeconfig // of the cluster, for OnCluster
+	CRDs       []string   // files and directories with definitions; nil to find them by convention
+	Samples    []string   // files and directories with objects; nil to find them by convention
+	NoSamples  bool       // apply no samples
+	Namespace  string     // for samples that have none
+	Watch      []string   // further kinds for the top of the tree
+	RBAC       []string   // files and directories with roles and bindings; nil to find them by convention
+	AsAccount  string     // run the operator as this ServiceAccount, "namespace/name" or OnlyAccount; empty as administrator
+	Logs       bool       // show the operator's log
+	LogFile    string     // write the operator's log to this file
 
 	For     time.Duration // end successfully after this time; 0 for no limit
 	Until   []string      // end successfully when all these conditions hold
@@ -98,7 +98,8 @@ type runner struct {
 	logFile  *os.File  // nil without --logs=FILE
 	start    time.Time // when the operator was started
 
-	pageServed func(endpoint string) // nil without a page
+	pageServed       func(endpoint string) // nil without a page
+	removeKubeconfig func() error          // nil if none was made
 }
 
 func (r *runner) useTerminals() {
@@ -184,6 +185,11 @@ func (r *runner) stop() error {
 	}
 	if r.logFile != nil {
 		defer r.logFile.Close() // lines are not buffered
+	}
+	if r.removeKubeconfig != nil {
+		if err := r.removeKubeconfig(); err != nil {
+			return fmt.Errorf("removing the kubeconfig of the operator: %w", err)
+		}
 	}
 	if r.plane == nil {
 		st.done("the operator has ended; its objects remain in the cluster")

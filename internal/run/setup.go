@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"regexp"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ctrlkit/ctrlkit/internal/private"
 )
 
 func (r *runner) build(ctx context.Context) (program string, err error) {
@@ -42,22 +43,23 @@ func (w stepWriter) Write(data []byte) (int, error) {
 	return w.out.Write(data)
 }
 
-// connect connects to the given cluster.
-func (r *runner) connect(ctx context.Context) (err error) {
-	st := r.steps.begin("cluster", "connecting")
-	defer st.quit()
-	config, where, err := LoadKubeconfig(r.Kubeconfig)
+// connect connects to the given cluster, and says first which it is.
+func (r *runner) connect(ctx context.Context) error {
+	target, err := r.Kubeconfig.Load()
 	if err != nil {
 		return err
 	}
-	if r.cluster, err = newCluster(config); err != nil {
+	r.steps.remark("writes to", target.String()+", where definitions, samples and what the operator makes of them remain")
+	st := r.steps.begin("cluster", "connecting")
+	defer st.quit()
+	if r.cluster, err = newCluster(target.Config); err != nil {
 		return err
 	}
 	version, err := r.cluster.version()
 	if err != nil {
 		return interrupted(ctx, err)
 	}
-	st.done(fmt.Sprintf("Kubernetes %s, %s", version, where))
+	st.done("Kubernetes " + version)
 	return nil
 }
 
@@ -121,17 +123,22 @@ func (r *runner) startOperator(program string) error {
 	defer st.quit()
 	if r.LogFile != "" {
 		var err error
-		if r.logFile, err = os.Create(r.LogFile); err != nil {
+		if r.logFile, err = private.Create(r.LogFile); err != nil {
 			return fmt.Errorf("creating the operator's log file: %w", err)
 		}
 	}
 	log := &logTail{pass: r.passLog}
-	kubeconfig := r.Kubeconfig
-	if r.plane != nil {
-		kubeconfig = r.plane.Kubeconfig()
-	}
-	if r.account != nil {
+	var kubeconfig string
+	switch {
+	case r.account != nil:
 		kubeconfig = r.account.kubeconfig
+	case r.plane != nil:
+		kubeconfig = r.plane.Kubeconfig()
+	default:
+		var err error
+		if kubeconfig, r.removeKubeconfig, err = r.Kubeconfig.forOperator(); err != nil {
+			return err
+		}
 	}
 	operator, err := startOperator(r.Supervisor, append([]string{program}, r.Args...), []string{"KUBECONFIG=" + kubeconfig}, log)
 	if err != nil {

@@ -79,25 +79,6 @@ func (v *Values) Keep(names ...string) {
 	v.byStart, v.squeezed = nil, nil
 }
 
-// Store makes of a Secret as users write it what an API server stores: stringData becomes data, and the
-// type is Opaque if there is none.
-func Store(secret *unstructured.Unstructured) {
-	if written, ok := secret.Object["stringData"].(map[string]any); ok {
-		data, _ := secret.Object["data"].(map[string]any) //nolint:errcheck // there may be none
-		if data == nil {
-			data = map[string]any{}
-		}
-		for key, entry := range written {
-			data[key] = base64.StdEncoding.EncodeToString([]byte(fmt.Sprint(entry)))
-		}
-		secret.Object["data"] = data
-		delete(secret.Object, "stringData")
-	}
-	if kind, _ := secret.Object["type"].(string); kind == "" {
-		secret.Object["type"] = string(corev1.SecretTypeOpaque)
-	}
-}
-
 // Rewrite replaces each value in a Secret, and in what kubectl has applied.
 func Rewrite(secret *unstructured.Unstructured, with func(value string) string) {
 	each(secret, func(_, text string) string { return with(text) })

@@ -116,7 +116,8 @@ func (s *Server) seed(t *table) {
 	}
 }
 
-// headers say that nothing but the page itself may be loaded or run, or show it in a frame.
+// headers say that nothing but the page itself may be loaded or run, or show it in a frame, and
+// that neither it nor its address is kept or passed on.
 var headers = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -125,11 +126,16 @@ var headers = map[string]string{
 	"Cache-Control":          "no-store",
 }
 
-// ServeHTTP implements [http.Handler].
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// Protect sets the headers of a page, or of an answer in its place.
+func Protect(w http.ResponseWriter) {
 	for name, value := range headers {
 		w.Header().Set(name, value)
 	}
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	Protect(w)
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "only GET is supported", http.StatusMethodNotAllowed)

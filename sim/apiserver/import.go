@@ -16,8 +16,9 @@ import (
 )
 
 // Import stores objects as another server has them: their UIDs, resource versions, managed fields,
-// times and statuses stay as they are, and nothing is defaulted, validated or garbage collected. An
-// object that is there already is replaced. The kinds of imported CustomResourceDefinitions are
+// times and statuses stay as they are, and nothing is validated or garbage collected. Defaults are
+// set, which a server does with what it has stored, too; objects that were written by hand need it.
+// An object that is there already is replaced. The kinds of imported CustomResourceDefinitions are
 // served at once. OnChange is not called, because nothing has changed; watches get the objects.
 //
 // Import takes the objects over: the caller must not change them any more. It returns an error for
@@ -50,6 +51,7 @@ func importOne(s *Server, content map[string]any) error {
 			return err
 		}
 	}
+	(&writeContext{kind: k}).setDefaults(obj)
 	t := s.store.table(k)
 	at := key{obj.GetNamespace(), obj.GetName()}
 	v := &version{namespace: at.namespace, name: at.name, uid: obj.GetUID(), revision: revision, content: content}
