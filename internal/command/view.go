@@ -288,7 +288,8 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if g.same(q.Get("key")) {
 		http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		q.Del("key")
-		http.Redirect(w, r, (&url.URL{Path: r.URL.Path, RawQuery: q.Encode()}).String(), http.StatusSeeOther)
+		path := "/" + strings.TrimLeft(r.URL.Path, `/\`) // two slashes would lead to another host
+		http.Redirect(w, r, (&url.URL{Path: path, RawQuery: q.Encode()}).String(), http.StatusSeeOther)
 		return
 	}
 	cookie, err := r.Cookie(g.cookie)
