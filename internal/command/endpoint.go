@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	certutil "k8s.io/client-go/util/cert"
 )
 
 // operatorFlags say how to reach a cluster, and an operator in it.
@@ -27,6 +29,9 @@ type operatorFlags struct {
 	kubeconfig, context string
 	endpoint, token     string
 	insecure            bool
+
+	authority, serverName string         // of the certificate of the endpoint
+	roots                 *x509.CertPool // of authority, set by checkEndpoint
 }
 
 // defaultEndpoint is where an operator on this machine serves its metrics, by the convention of
@@ -40,13 +45,16 @@ func (f *operatorFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.endpoint, "endpoint", os.Getenv("CTRLKIT_ENDPOINT"), "`URL` of the operator's metrics server; \"none\" asks no operator")
 	set.Lookup("endpoint").DefValue = ""
 	set.StringVar(&f.token, "token", "", "`TOKEN` for the endpoint (default that of the kubeconfig, if it has one)")
+	set.StringVar(&f.authority, "certificate-authority", "", "`FILE` with the authorities that may have signed the certificate of the endpoint (default those of the system)")
+	set.StringVar(&f.serverName, "tls-server-name", "", "the `NAME` in that certificate (default that of the endpoint), for a forwarded port")
 	set.BoolVar(&f.insecure, "insecure", false, "do not check the certificate of the endpoint")
 }
 
 // noEndpoint is the value of --endpoint that asks no operator.
 const noEndpoint = "none"
 
-// checkEndpoint sets the endpoint if none was given, and returns an error if it is not a URL.
+// checkEndpoint sets the endpoint if none was given, and reads who may have signed its certificate. It
+// returns an error if the endpoint is not a URL.
 func (f *operatorFlags) checkEndpoint(byFlag bool) error {
 	from := "--endpoint"
 	if !byFlag {
@@ -58,6 +66,16 @@ func (f *operatorFlags) checkEndpoint(byFlag bool) error {
 	base, err := url.Parse(f.endpoint)
 	if f.endpoint != noEndpoint && (err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "") {
 		return fmt.Errorf("%s %q is not a URL such as https://localhost:8443", from, f.endpoint)
+	}
+	if f.authority != "" {
+		certificates, err := certutil.CertsFromFile(f.authority)
+		if err != nil {
+			return fmt.Errorf("--certificate-authority: %w", err)
+		}
+		f.roots = x509.NewCertPool()
+		for _, c := range certificates {
+			f.roots.AddCert(c)
+		}
 	}
 	return nil
 }
@@ -160,7 +178,7 @@ func lastOf(response *http.Response, progress func(json.RawMessage)) (body []byt
 func (f *operatorFlags) transport() *http.Transport {
 	return &http.Transport{
 		Proxy:           http.ProxyFromEnvironment,
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: f.insecure, MinVersion: tls.VersionTLS12}, //nolint:gosec // requested by --insecure
+		TLSClientConfig: &tls.Config{RootCAs: f.roots, ServerName: f.serverName, InsecureSkipVerify: f.insecure, MinVersion: tls.VersionTLS12}, //nolint:gosec // requested by --insecure
 	}
 }
 
