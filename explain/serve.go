@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
+	"github.com/ctrlkit/ctrlkit/internal/localhost"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/sharding"
 )
@@ -30,7 +31,7 @@ func Serve(mgr manager.Manager, ring *journal.Ring, with ...Option) error {
 	for _, option := range with {
 		option(&s)
 	}
-	return mgr.AddMetricsServerExtraHandler(Path, http.HandlerFunc(s.serve))
+	return localhost.Serve(mgr, Path, http.HandlerFunc(s.serve))
 }
 
 // An Option changes what [Serve] serves.
@@ -47,9 +48,10 @@ func WithShard(shard *sharding.Shard) Option { return func(s *served) { s.shard 
 //   - Without name, it returns the list of the objects that something is known about, of that kind
 //     and group if they are given.
 //
+// Without TLS, it refuses what asks this machine for the name of another one, as [Serve] does.
 // The JSON of a report is for the command of the same version; it may change with each release.
 func Handler(ring *journal.Ring) http.Handler {
-	return http.HandlerFunc((&served{ring: ring}).serve)
+	return localhost.Guard(http.HandlerFunc((&served{ring: ring}).serve))
 }
 
 // served is what is served. Elected, unless it is nil, returns a channel that is closed when the

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/ctrlkit/ctrlkit/internal/localhost"
 	"github.com/ctrlkit/ctrlkit/internal/orphans"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
@@ -62,7 +63,7 @@ func AuditOf(name string, system Lister, objects func(ctx context.Context) ([]Ho
 //   - They run when a user asks, in each replica, leader or not, one question after the other.
 //   - An audit that fails does not keep others from being shown. After a minute it is given up.
 func ServeAudits(mgr manager.Manager, systems func(ctx context.Context) ([]SystemAudit, error)) error {
-	return mgr.AddMetricsServerExtraHandler(AuditPath, auditHandler(mgr.GetScheme(), systems))
+	return localhost.Serve(mgr, AuditPath, auditHandler(mgr.GetScheme(), systems))
 }
 
 const (

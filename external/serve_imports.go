@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/ctrlkit/ctrlkit/internal/localhost"
 	"github.com/ctrlkit/ctrlkit/internal/orphans"
 )
 
@@ -48,7 +49,7 @@ func ImportOf[T client.Object](name string, system Importer[T], objects func(ctx
 // ServeImports serves what can be imported for "ctrlkit import", as [ServeAudits] serves audits. It
 // takes as long as the limits of the systems make it, and ends when the user does not wait any more.
 func ServeImports(mgr manager.Manager, systems func(ctx context.Context) ([]SystemImport, error)) error {
-	return mgr.AddMetricsServerExtraHandler(ImportPath, importHandler(mgr.GetClient(), mgr.GetAPIReader(), systems))
+	return localhost.Serve(mgr, ImportPath, importHandler(mgr.GetClient(), mgr.GetAPIReader(), systems))
 }
 
 func importHandler(c client.Client, live client.Reader, systems func(ctx context.Context) ([]SystemImport, error)) http.Handler {

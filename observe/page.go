@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/ctrlkit/ctrlkit/internal/localhost"
 	"github.com/ctrlkit/ctrlkit/internal/view"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/sharding"
@@ -57,7 +58,7 @@ func servePage(mgr manager.Manager, ring *journal.Ring) (journal.Observer, error
 		Name: filepath.Base(os.Args[0]), Activity: activity, Objects: &pageObjects{mgr, activity},
 		Entries: ring.Entries, Known: ring.Objects, Queues: queues, Elected: func() bool { return elected(mgr) }, Done: done,
 	})
-	if err := mgr.AddMetricsServerExtraHandler(view.Path, server); err != nil {
+	if err := localhost.Serve(mgr, view.Path, server); err != nil {
 		return nil, err
 	}
 	return activity, mgr.Add(ending(done))

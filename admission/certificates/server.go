@@ -16,12 +16,14 @@ import (
 
 // Server returns a webhook server, for manager.Options.WebhookServer, that serves with the
 // certificates of the Rotator and runs it. CertDir and what belongs to it is not used. Its
-// StartedChecker also needs [Rotator.Ready].
+// StartedChecker also needs [Rotator.Ready]. HTTP/2 is off, unless a function of TLSOpts sets NextProtos.
 //
 // A manager starts it before its caches, and a cache may need a conversion webhook. Therefore the
 // Rotator is no Runnable of its own here: a manager starts those after the caches.
 func (r *Rotator) Server(options webhook.Options) webhook.Server {
-	options.TLSOpts = append(slices.Clone(options.TLSOpts), func(config *tls.Config) { config.GetCertificate = r.GetCertificate })
+	options.TLSOpts = slices.Concat(
+		[]func(*tls.Config){func(config *tls.Config) { config.NextProtos = []string{"http/1.1"} }}, options.TLSOpts,
+		[]func(*tls.Config){func(config *tls.Config) { config.GetCertificate = r.GetCertificate }})
 	return &server{Server: webhook.NewServer(options), rotator: r}
 }
 

@@ -27,7 +27,7 @@ import (
 
 func main() {
 	options := ctrl.Options{LeaderElectionID: "website.web.ctrlkit.dev", LeaderElectionReleaseOnCancel: true} // the process ends with the manager
-	flag.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", "0", "serve metrics and the reports for ctrlkit explain at this `address`, such as :8080; 0 disables both")
+	observe.BindFlags(flag.CommandLine, &options)
 	flag.BoolVar(&options.LeaderElection, "leader-elect", false, "reconcile in one instance at a time")
 	flag.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "the `namespace` of the lease; required outside of a cluster")
 	logging := zap.Options{}

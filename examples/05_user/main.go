@@ -30,7 +30,7 @@ import (
 
 func main() {
 	options := ctrl.Options{LeaderElectionID: "mysql.ctrlkit.dev", LeaderElectionReleaseOnCancel: true} // the process ends with the manager
-	flag.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", "0", "serve metrics and the reports for ctrlkit explain at this `address`, such as :8080; 0 disables both")
+	observe.BindFlags(flag.CommandLine, &options)
 	flag.BoolVar(&options.LeaderElection, "leader-elect", false, "reconcile in one instance at a time")
 	flag.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "the `namespace` of the lease; required outside of a cluster")
 	embedded := flag.String("embedded-mysql", "127.0.0.1:0", "run a MySQL server in memory at this `address`, for Servers with embedded: true; empty for none")

@@ -33,7 +33,7 @@ func main() {
 	s := settings{dial: dialNATS}
 	flag.StringVar(&s.address, "nats-address", "", "the `URL` of the NATS server of objects that name none; without it, a server for demonstrations is started, whose streams are gone when the operator ends")
 	flag.DurationVar(&s.poll, "poll", time.Minute, "observe each stream and consumer after this `time`")
-	flag.StringVar(&options.Metrics.BindAddress, "metrics-bind-address", "0", "serve metrics and the reports for ctrlkit explain at this `address`, such as :8080; 0 disables both")
+	observe.BindFlags(flag.CommandLine, &options)
 	flag.BoolVar(&options.LeaderElection, "leader-elect", false, "reconcile in one instance at a time")
 	flag.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "the `namespace` of the lease; required outside of a cluster")
 	logging := zap.Options{}

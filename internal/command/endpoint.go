@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
+	certutil "k8s.io/client-go/util/cert"
 
 	"github.com/ctrlkit/ctrlkit/internal/run"
 )
@@ -29,6 +31,9 @@ type operatorFlags struct {
 	kubeconfig                 run.Kubeconfig
 	endpoint, token, tokenFile string
 	insecure                   bool
+
+	authority, serverName string         // of the certificate of the endpoint
+	roots                 *x509.CertPool // of authority, set by checkEndpoint
 }
 
 // defaultEndpoint is where an operator on this machine serves its metrics, by the convention of
@@ -50,13 +55,16 @@ func (f *operatorFlags) register(cmd *cobra.Command) {
 	set.StringVar(&f.token, "token", "", "`TOKEN` for the endpoint, which other users of the machine can read (default $CTRLKIT_TOKEN, or that of the kubeconfig)")
 	set.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token for the endpoint")
 	cmd.MarkFlagsMutuallyExclusive("token", "token-file")
+	set.StringVar(&f.authority, "certificate-authority", "", "`FILE` with the authorities that may have signed the certificate of the endpoint (default those of the system)")
+	set.StringVar(&f.serverName, "tls-server-name", "", "the `NAME` in that certificate (default that of the endpoint), for a forwarded port")
 	set.BoolVar(&f.insecure, "insecure", false, "do not check the certificate of the endpoint")
 }
 
 // noEndpoint is the value of --endpoint that asks no operator.
 const noEndpoint = "none"
 
-// checkEndpoint sets the endpoint if none was given, and returns an error if it is not a URL.
+// checkEndpoint sets the endpoint if none was given, and reads who may have signed its certificate. It
+// returns an error if the endpoint is not a URL.
 func (f *operatorFlags) checkEndpoint(byFlag bool) error {
 	from := "--endpoint"
 	if !byFlag {
@@ -68,6 +76,16 @@ func (f *operatorFlags) checkEndpoint(byFlag bool) error {
 	base, err := url.Parse(f.endpoint)
 	if f.endpoint != noEndpoint && (err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "") {
 		return fmt.Errorf("%s %q is not a URL such as https://localhost:8443", from, f.endpoint)
+	}
+	if f.authority != "" {
+		certificates, err := certutil.CertsFromFile(f.authority)
+		if err != nil {
+			return fmt.Errorf("--certificate-authority: %w", err)
+		}
+		f.roots = x509.NewCertPool()
+		for _, c := range certificates {
+			f.roots.AddCert(c)
+		}
 	}
 	return nil
 }
@@ -176,7 +194,7 @@ func (f *operatorFlags) bearer(config *rest.Config) (string, error) {
 func (f *operatorFlags) transport() *http.Transport {
 	return &http.Transport{
 		Proxy:           http.ProxyFromEnvironment,
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: f.insecure, MinVersion: tls.VersionTLS12}, //nolint:gosec // requested by --insecure
+		TLSClientConfig: &tls.Config{RootCAs: f.roots, ServerName: f.serverName, InsecureSkipVerify: f.insecure, MinVersion: tls.VersionTLS12}, //nolint:gosec // requested by --insecure
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/ctrlkit/ctrlkit/internal/localhost"
 	"github.com/ctrlkit/ctrlkit/internal/view"
 )
 
@@ -117,7 +118,7 @@ func serveOnThisMachine(ctx context.Context, page http.Handler, port int) (addre
 		return "", nil, fmt.Errorf("serving the page: %w", err)
 	}
 	guarded := newGuarded(page)
-	server := &http.Server{Handler: guarded, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	server := &http.Server{Handler: localhost.Guard(guarded), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	end := make(chan error, 1)
 	go func() {
 		err := server.Serve(listener)
@@ -268,9 +269,7 @@ func (f *viewFlags) forward(ctx context.Context, cmd *cobra.Command, config *res
 	return "", fmt.Errorf("kubectl %s: %s (%w)", strings.Join(args, " "), strings.TrimSpace(said.String()), err)
 }
 
-// guarded serves a page to those who know its key: at first in the address, then in a cookie. The
-// name by which it is called has to be that of this machine, so that no other site can reach it by a
-// name that leads here.
+// guarded serves a page to those who know its key: at first in the address, then in a cookie.
 type guarded struct {
 	page        http.Handler
 	key, cookie string // the name of the cookie: those of all ports of a machine are sent to each
@@ -284,31 +283,21 @@ func newGuarded(page http.Handler) *guarded {
 func (g *guarded) address(host string) string { return "http://" + host + "/?key=" + g.key }
 
 func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if cookie, err := r.Cookie(g.cookie); thisMachine(r.Host) && err == nil && g.same(cookie.Value) && !g.same(r.URL.Query().Get("key")) {
+	q := r.URL.Query()
+	byKey := g.same(q.Get("key"))
+	if cookie, err := r.Cookie(g.cookie); !byKey && err == nil && g.same(cookie.Value) {
 		g.page.ServeHTTP(w, r)
 		return
 	}
 	view.Protect(w)
-	q := r.URL.Query()
-	switch {
-	case !thisMachine(r.Host):
-		http.Error(w, "this page is served for this machine only, at 127.0.0.1", http.StatusForbidden)
-	case g.same(q.Get("key")):
-		http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-		q.Del("key")
-		path := "/" + strings.TrimLeft(r.URL.Path, `/\`) // two slashes would lead to another host
-		http.Redirect(w, r, (&url.URL{Path: path, RawQuery: q.Encode()}).String(), http.StatusSeeOther)
-	default:
+	if !byKey {
 		http.Error(w, "open the page with the address that ctrlkit view has printed: it has a key", http.StatusUnauthorized)
+		return
 	}
-}
-
-// thisMachine reports whether a Host is a name that no other machine has.
-func thisMachine(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return host == "127.0.0.1" || host == "localhost" || host == "::1"
+	http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: g.key, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	q.Del("key")
+	path := "/" + strings.TrimLeft(r.URL.Path, `/\`) // two slashes would lead to another host
+	http.Redirect(w, r, (&url.URL{Path: path, RawQuery: q.Encode()}).String(), http.StatusSeeOther)
 }
 
 func (g *guarded) same(key string) bool {

@@ -253,6 +253,16 @@ func TestCallsGoOneWayCanFail(t *testing.T) {
 	}
 }
 
+// What is served beside the metrics is behind the guard of internal/localhost.
+func TestServedBehindTheGuard(t *testing.T) {
+	inRoot(t)
+	for path, text := range filesBelow(t, ".go") {
+		if !strings.HasSuffix(path, "_test.go") && path != "internal/localhost/localhost.go" && strings.Contains(text, ".AddMetricsServerExtraHandler(") {
+			t.Errorf("%s adds a handler to a metrics server: let localhost.Serve do it, which checks for which name it is asked", path)
+		}
+	}
+}
+
 // The map names a file for each station of the ways through the house, and each package. So do the
 // recipes for contributors, which also name tests.
 func TestArchitectureIsTrue(t *testing.T) {

@@ -40,6 +40,8 @@ var projectFiles = []file{
 	{"manager_kustomization.yaml", "config/manager/kustomization.yaml"},
 	{"manager.yaml", "config/manager/manager.yaml"},
 	{"metrics_service.yaml", "config/manager/metrics_service.yaml"},
+	{"network_policy_kustomization.yaml", "config/network-policy/kustomization.yaml"},
+	{"network_policy_metrics.yaml", "config/network-policy/allow-metrics-traffic.yaml"},
 	{"rbac_kustomization.yaml", "config/rbac/kustomization.yaml"},
 	{"leader_election_role.yaml", "config/rbac/leader_election_role.yaml"},
 	{"leader_election_role_binding.yaml", "config/rbac/leader_election_role_binding.yaml"},

@@ -136,10 +136,10 @@ type order struct {
 }
 
 // patchOf returns what leads from what a viewer has to a page, nil if that is nothing.
-func patchOf(before shown, root block) (*patch, shown) {
-	now, p := showing(root), &patch{}
-	var walk func(b block)
-	walk = func(b block) {
+func patchOf(before shown, root *block, now shown) *patch {
+	p := &patch{}
+	var walk func(b *block)
+	walk = func(b *block) {
 		other := before.html[b.id] != b.html
 		if other {
 			p.Set = append(p.Set, element{b.id, strings.Replace(b.html, slot, "", 1)})
@@ -147,24 +147,23 @@ func patchOf(before shown, root block) (*patch, shown) {
 		if within, ok := now.within[b.id]; ok && (other || !slices.Equal(before.within[b.id], within)) {
 			p.Order = append(p.Order, order{b.id, within})
 		}
-		for _, inner := range b.within {
-			walk(inner)
+		for i := range b.within {
+			walk(&b.within[i])
 		}
 	}
 	walk(root)
 	if len(p.Set) == 0 && len(p.Order) == 0 {
-		return nil, now
+		return nil
 	}
 	p.Version = now.version()
-	return p, now
+	return p
 }
 
-// event writes the patch as a server-sent event.
-func (p *patch) event(w io.Writer) error {
+// event returns the patch as a server-sent event.
+func (p *patch) event() []byte {
 	text, err := json.Marshal(p) // escapes line breaks
-	if err != nil {
-		return err
+	if err != nil {              // of strings alone, which never fails
+		return nil
 	}
-	_, err = fmt.Fprintf(w, "event: patch\ndata: %s\n\n", text)
-	return err
+	return fmt.Appendf(nil, "event: patch\ndata: %s\n\n", text)
 }

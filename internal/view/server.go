@@ -65,12 +65,14 @@ type Server struct {
 	mu      sync.Mutex
 	table   *table // nil without viewers
 	viewers int
+	streams int
+	feeds   map[string]*feed // by their addresses
 }
 
 // New returns a Server.
 func New(options Options) *Server {
 	options.Pace = cmp.Or(options.Pace, 250*time.Millisecond)
-	return &Server{options: options}
+	return &Server{options: options, feeds: map[string]*feed{}}
 }
 
 // linger is how long the table stays without a viewer, for the next page of the same one.
@@ -162,19 +164,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	t, leave := s.view()
 	defer leave()
+	f, part := s.join(name, q)
+	defer part()
 	v := &viewing{server: s, table: t, query: q, ctx: r.Context(), page: page}
 	if q.Get("stream") != "" {
-		s.stream(w, v, q.Get("version"))
+		s.stream(w, v, f, q.Get("version"))
 		return
 	}
 	s.settle(r.Context(), t)
-	v.now = time.Now()
-	root := page.content(v)
-	current := showing(root)
+	current := f.edition(v)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	var content strings.Builder
-	root.write(&content)
-	_ = writePage(w, v, name, content.String(), current.version()) // an error means that the viewer has gone
+	current.root.write(&content)
+	_ = writePage(w, v, name, content.String(), current.version) // an error means that the viewer has gone
 }
 
 // settle waits a moment for the objects of a new table, so that the first page has them.
@@ -238,66 +240,4 @@ func queryOf(o journal.Object) template.URL {
 // encode returns a query for an address in a template, which escapes it no more.
 func encode(q url.Values) template.URL {
 	return template.URL(q.Encode()) //nolint:gosec // Encode escapes what is not a letter or a digit
-}
-
-// mostStream is how long a stream lasts: then the viewer asks again, with a token that may have been
-// revoked.
-const mostStream = 2 * time.Minute
-
-// stream sends what changes.
-func (s *Server) stream(w http.ResponseWriter, v *viewing, version string) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	control := http.NewResponseController(w)
-	end := time.NewTimer(mostStream)
-	defer end.Stop()
-	tick := time.NewTicker(v.page.every)
-	defer tick.Stop()
-	var has shown
-	for first := true; ; first = false {
-		next := v.table.next()
-		for _, kind := range s.options.Objects.Kinds() {
-			v.table.follow(s.options.Objects, kind)
-		}
-		began := time.Now()
-		v.now = began
-		root := v.page.content(v)
-		patch, now := patchOf(has, root)
-		has = now
-		err := error(nil)
-		switch {
-		case first && has.version() == version:
-			_, err = w.Write([]byte(": nothing has changed\n\n"))
-		case patch != nil:
-			err = patch.event(w)
-		}
-		if err != nil || control.Flush() != nil {
-			return
-		}
-		// A page that is expensive to make is made less often.
-		if !s.wait(v.ctx, end.C, max(s.options.Pace, 10*time.Since(began))) {
-			return
-		}
-		select {
-		case <-next:
-		case <-tick.C:
-		case <-end.C:
-			return
-		case <-v.ctx.Done():
-			return
-		case <-s.options.Done:
-			return
-		}
-	}
-}
-
-// wait reports false if the stream has ended meanwhile.
-func (s *Server) wait(ctx context.Context, end <-chan time.Time, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-end:
-	case <-ctx.Done():
-	case <-s.options.Done:
-	}
-	return false
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -277,15 +278,18 @@ func (w *world) follow(t *testing.T, address string) *viewer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = response.Body.Close() })
-	c := &viewer{t: t, lines: bufio.NewScanner(response.Body), html: map[string]string{}, within: map[string][]string{}}
+	return newViewer(t, response.Body)
+}
+
+func newViewer(t *testing.T, from io.Reader) *viewer {
+	c := &viewer{t: t, lines: bufio.NewScanner(from), html: map[string]string{}, within: map[string][]string{}}
 	c.lines.Buffer(nil, 4<<20)
 	return c
 }
 
-// until applies patches until the page, in its order, contains a text, or lacks it.
-func (c *viewer) until(want string, has bool) string {
+// next applies a patch, and reports false if there is none.
+func (c *viewer) next() bool {
 	c.t.Helper()
-	var page string
 	for c.lines.Scan() {
 		data, ok := strings.CutPrefix(c.lines.Text(), "data: ")
 		if !ok {
@@ -302,6 +306,16 @@ func (c *viewer) until(want string, has bool) string {
 		for _, o := range p.Order {
 			c.within[o.ID] = o.Within
 		}
+		return true
+	}
+	return false
+}
+
+// until applies patches until the page, in its order, contains a text, or lacks it.
+func (c *viewer) until(want string, has bool) string {
+	c.t.Helper()
+	var page string
+	for c.next() {
 		if page = c.page("content"); strings.Contains(page, want) == has {
 			return page
 		}

@@ -64,9 +64,29 @@ function open() {
     lostAt ??= new Date();
     connection.textContent = `connection lost at ${lostAt.toLocaleTimeString()}, trying again`;
     connection.className = "connection bad";
-    if (source.readyState === EventSource.CLOSED) setTimeout(open, 2000); // the browser does not try again
+    if (source.readyState === EventSource.CLOSED) reload(source); // the browser does not try again
   });
   source.addEventListener("patch", (event) => apply(JSON.parse(event.data)));
+}
+
+// reload shows the page as it is now, where there is no stream: a server has a limit of viewers.
+async function reload(refused) {
+  let again = 2000;
+  try {
+    const response = await fetch(location.href, { cache: "no-store" });
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const content = response.ok && page.getElementById("content");
+    if (content && source === refused) {
+      document.getElementById("content").replaceWith(document.adoptNode(content));
+      version = page.body.dataset.version;
+      connection.textContent = `not live, reloaded at ${new Date().toLocaleTimeString()}`;
+      again = 10000;
+      ages();
+    }
+  } catch {
+    // The server does not answer.
+  }
+  setTimeout(() => source === refused && !document.hidden && open(), again);
 }
 
 // ages shows times as how long ago they are.
