@@ -42,6 +42,7 @@ var layers = map[string]int{
 	"internal/rings":                0,
 	"internal/recording":            2,
 	"internal/secrets":              0,
+	"internal/secrets/secretstest":  0,
 	"internal/printable":            -1, // text of others, for whatever prints it
 	"internal/testkind":             0,
 	"internal/tenure":               0,

@@ -35,6 +35,9 @@ func (v *Values) patterns() map[[Shortest]byte][]pattern {
 		}
 		seen[one.text] = true
 		v.search(pattern{one.text, one, nil})
+		if aligned := indentation.ReplaceAllString(one.text, "\n"); aligned != one.text { // with another one in a block of YAML
+			v.search(pattern{aligned, one, nil})
+		}
 		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			for before := range 3 {
 				middle := func(text string) string { return inTheMiddle(e, text, before) }
@@ -51,6 +54,10 @@ func (v *Values) patterns() map[[Shortest]byte][]pattern {
 	}
 	return v.byStart
 }
+
+// indentation matches the end of a line with the indentation of the next one. How wide that is does
+// not matter: a text is also read without any.
+var indentation = regexp.MustCompile(`\r?\n[ \t]*`)
 
 func (v *Values) search(p pattern) {
 	if len(p.text) >= Shortest {
@@ -156,6 +163,11 @@ func (s *searching) spans(text string, deep int) []span {
 	}
 	as := spelled(text)
 	found := append(s.inside(as), s.encoded(text, deep)...)
+	if plain, places := as.unescaped(); places != nil {
+		for _, one := range s.encoded(plain, deep) {
+			found = append(found, span{places[one.from], places[one.to], one.with})
+		}
+	}
 	s.over = s.over || as.steps < 0
 	slices.SortStableFunc(found, func(a, b span) int { return cmp.Or(a.from-b.from, b.to-a.to) })
 	var apart []span
@@ -218,7 +230,7 @@ func starts(text *spelling, i int) map[[Shortest]byte][]begun {
 	if i+Shortest > len(text.text) {
 		return nil
 	}
-	if text.steps < 0 || plain(text.text[i:i+Shortest]) {
+	if text.steps < 0 || isPlain(text.text[i:i+Shortest]) {
 		return map[[Shortest]byte][]begun{[Shortest]byte([]byte(text.text[i : i+Shortest])): {{"", i + Shortest}}}
 	}
 	type state struct {
@@ -249,8 +261,8 @@ func starts(text *spelling, i int) map[[Shortest]byte][]begun {
 	return all
 }
 
-// plain reports whether a text can be read in one way only.
-func plain(text string) bool {
+// isPlain reports whether a text can be read in one way only.
+func isPlain(text string) bool {
 	for i := range len(text) {
 		if begins[text[i]] {
 			return false
