@@ -40,7 +40,7 @@ type reading struct {
 
 const (
 	// window is how many bytes the escapes of a character take at most.
-	window = 64
+	window = 72
 
 	// mostLevels is how many levels of escapes are removed, and how often what is encoded is decoded.
 	mostLevels = 5
