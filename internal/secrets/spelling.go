@@ -59,6 +59,9 @@ func (s *spelling) at(i int) []reading {
 	if !begins[s.text[i]] || s.steps < 0 {
 		return all
 	}
+	if quote := s.text[i] == '"' || s.text[i] == '\''; quote && (i+1 == len(s.text) || !begins[s.text[i+1]]) {
+		return all // most quotes: they are escapes only before another one
+	}
 	if known, ok := s.known[i]; ok {
 		return known
 	}
