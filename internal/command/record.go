@@ -40,9 +40,12 @@ these; with only a namespace, all objects there. If the operator keeps a journal
 its last reconciles of the objects are in the file, too. The cluster is only read.
 
 Values of Secrets are replaced by stand-ins: equal values by equal ones, of the same length, which say
-nothing of the values. Where a value of at least six bytes occurs in another object, it is replaced there,
-too, also in base64. A part of a value is not found, nor is its hash. Everything else is in the file as it
-is, as YAML: read it before you attach it to a bug report.
+nothing of the values. Where a value of at least six bytes occurs elsewhere, it is replaced there, too: as
+it is, in base64 and hexadecimal, escaped as JSON, YAML, URLs, HTML and shells do, and in each of these
+within another; also the passwords in URLs and documents that are values. Any other part of a value is not
+found, nor is its hash. If the letters of a value remain in their order, in a form that is not known, no
+file is written without --unsure. Everything else is in the file as it is: read it before you attach it to
+a bug report.
 
 "ctrlkit replay" runs an operator on the file, and sim.From makes it a test.
 

@@ -43,6 +43,7 @@ var layers = map[string]int{
 	"internal/recording":            2,
 	"internal/secrets":              0,
 	"internal/localhost":            -1, // before whatever an operator serves
+	"internal/secrets/secretstest":  0,
 	"internal/printable":            -1, // text of others, for whatever prints it
 	"internal/private":              -1, // files for their owner alone
 	"internal/testkind":             0,

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/judge/external"
+	"github.com/ctrlkit/ctrlkit/internal/secrets"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
@@ -57,11 +58,10 @@ type ledger struct {
 	periodic   map[string]bool // what the operator does without a cause but time
 	said       map[string]bool // each condition that was set, with the status that it had
 
-	mu      sync.Mutex      // guards what follows: Events are judged beside the driver
-	secrets []string        // values of Secrets of users
-	public  map[string]bool // strings that users have written elsewhere
-	proving string          // what is being done to the idle operator; "" before and after
-	proof   time.Time       // when that was done
+	mu      sync.Mutex     // guards what follows: Events are judged beside the driver
+	secrets secrets.Values // of users, without what they have written elsewhere
+	proving string         // what is being done to the idle operator; "" before and after
+	proof   time.Time      // when that was done
 }
 
 // liveObject is one that is in the cluster.
@@ -85,7 +85,7 @@ func newLedger(o Options) *ledger {
 		uids:     map[types.UID]string{}, generated: map[string]string{}, live: map[types.UID]liveObject{},
 		created: map[string]int{}, deleted: map[string]int{}, disturbed: map[types.UID]bool{}, wiped: map[types.UID]bool{}, owners: map[types.UID][]types.UID{},
 		rules: o.Rules, pace: cmp.Or(o.Pace, virtual), declare: o.Declare, faultless: len(o.Plan.Faults) == 0, honest: o.Plan.Honest(),
-		public: map[string]bool{}, held: map[types.UID]map[string]bool{}, caused: time.Now(), began: time.Now(), periodic: map[string]bool{},
+		held: map[types.UID]map[string]bool{}, caused: time.Now(), began: time.Now(), periodic: map[string]bool{},
 		said: map[string]bool{}, made: map[types.UID]bool{}, reconciled: reconciled{map[types.UID]bool{}, map[string]bool{}}, retries: &retries{refused: map[string]refusedWrite{}},
 	}
 }

@@ -45,9 +45,6 @@ func (noSecret) AtEnd(l *ledger, e End, v violate) {
 	}
 }
 
-// shortestSecret is how long a value of a Secret must be to be searched for.
-const shortestSecret = 6
-
 // publicKeys are keys of Secrets whose values are no secrets: an operator may write the name of a
 // user or a host into a status.
 var publicKeys = map[string]bool{
@@ -55,19 +52,16 @@ var publicKeys = map[string]bool{
 	"namespace": true, "region": true, "bucket": true, "type": true, "provider": true, "ca.crt": true, "tls.crt": true, "ca-bundle.crt": true,
 }
 
-// addSecrets records the values of a Secret, which must not appear elsewhere.
+// addSecrets records the values of a Secret, which must not appear elsewhere. Their parts may: the name
+// of a host in the Secret's document is no secret.
 func (l *ledger) addSecrets(secret map[string]any) {
 	data, _ := secret["data"].(map[string]any)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		text, _ := data[key].(string)
-		value, err := base64.StdEncoding.DecodeString(text)
-		if err != nil || len(value) < shortestSecret || publicKeys[strings.ToLower(key)] {
-			continue
-		}
-		if !slices.Contains(l.secrets, string(value)) {
-			l.secrets = append(l.secrets, string(value))
+		if value, err := base64.StdEncoding.DecodeString(text); err == nil && !publicKeys[strings.ToLower(key)] {
+			l.secrets.AddWhole(key, string(value))
 		}
 	}
 }
@@ -80,7 +74,7 @@ func (l *ledger) noteUsersWords(c *change) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	eachString(c.New, func(s string) { l.public[s] = true })
+	eachString(c.New, func(s string) { l.secrets.Keep(s) })
 }
 
 // eachString calls a function for each string in a tree of JSON values.
@@ -103,5 +97,5 @@ func eachString(value any, do func(string)) {
 func (l *ledger) revealsSecret(text string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.ContainsFunc(l.secrets, func(secret string) bool { return !l.public[secret] && strings.Contains(text, secret) })
+	return l.secrets.In(text)
 }

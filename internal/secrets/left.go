@@ -78,7 +78,8 @@ func (v *Values) traces(text string) []string {
 	if len(v.squeezed) == 0 {
 		return nil
 	}
-	text = core(unescaped(text))
+	plain, _ := spelled(text).unescaped()
+	text = core(plain)
 	var found []string
 	for i := 0; i+looseStart <= len(text); i++ {
 		for _, one := range v.squeezed[[looseStart]byte([]byte(text[i:i+looseStart]))] {
@@ -88,25 +89,6 @@ func (v *Values) traces(text string) []string {
 		}
 	}
 	return found
-}
-
-// unescaped returns a text without escapes, whichever they are.
-func unescaped(text string) string {
-	s := spelled(text)
-	var out strings.Builder
-	for i := 0; i < len(text); {
-		r := reading{text[i : i+1], 1}
-		if begins[text[i]] {
-			for _, other := range s.at(i) {
-				if other.n > r.n {
-					r = other
-				}
-			}
-		}
-		out.WriteString(r.plain)
-		i += r.n
-	}
-	return out.String()
 }
 
 // core returns the letters and digits of a text, in lower case.

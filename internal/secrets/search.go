@@ -27,7 +27,7 @@ func (v *Values) patterns() map[[Shortest]byte][]pattern {
 	if v.byStart != nil {
 		return v.byStart
 	}
-	v.byStart = map[[Shortest]byte][]pattern{}
+	v.byStart, v.begun = map[[Shortest]byte][]pattern{}, map[string]bool{}
 	seen := map[string]bool{}
 	for _, one := range v.list {
 		if len(one.text) < Shortest || v.names[one.text] || seen[one.text] {
@@ -35,6 +35,9 @@ func (v *Values) patterns() map[[Shortest]byte][]pattern {
 		}
 		seen[one.text] = true
 		v.search(pattern{one.text, one, nil})
+		if aligned := indentation.ReplaceAllString(one.text, "\n"); aligned != one.text { // with another one in a block of YAML
+			v.search(pattern{aligned, one, nil})
+		}
 		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			for before := range 3 {
 				middle := func(text string) string { return inTheMiddle(e, text, before) }
@@ -52,10 +55,17 @@ func (v *Values) patterns() map[[Shortest]byte][]pattern {
 	return v.byStart
 }
 
+// indentation matches the end of a line with the indentation of the next one. How wide that is does
+// not matter: a text is also read without any.
+var indentation = regexp.MustCompile(`\r?\n[ \t]*`)
+
 func (v *Values) search(p pattern) {
 	if len(p.text) >= Shortest {
 		start := [Shortest]byte([]byte(p.text[:Shortest]))
 		v.byStart[start] = append(v.byStart[start], p)
+		for n := range Shortest {
+			v.begun[p.text[:n+1]] = true
+		}
 	}
 }
 
@@ -98,6 +108,11 @@ func (v *Values) Redact(text string) string {
 		last = found.to
 	}
 	return out.String() + text[last:]
+}
+
+// In reports whether a text has a value.
+func (v *Values) In(text string) bool {
+	return len((&searching{v: v, standIn: func(string) string { return Hidden }}).spans(text, 0)) > 0
 }
 
 // RedactAny redacts the texts in a value as in JSON. Whole numbers that are values are hidden, too;
@@ -156,6 +171,11 @@ func (s *searching) spans(text string, deep int) []span {
 	}
 	as := spelled(text)
 	found := append(s.inside(as), s.encoded(text, deep)...)
+	if plain, places := as.unescaped(); places != nil {
+		for _, one := range s.encoded(plain, deep) {
+			found = append(found, span{places[one.from], places[one.to], one.with})
+		}
+	}
 	s.over = s.over || as.steps < 0
 	slices.SortStableFunc(found, func(a, b span) int { return cmp.Or(a.from-b.from, b.to-a.to) })
 	var apart []span
@@ -187,7 +207,7 @@ func (s *searching) inside(text *spelling) []span {
 // begin returns the longest pattern as which a text can be read from a place on.
 func (s *searching) begin(text *spelling, i int) (span, bool) {
 	best := span{from: i}
-	for start, ends := range starts(text, i) {
+	for start, ends := range s.v.starts(text, i) {
 		for _, p := range s.v.patterns()[start] {
 			for _, end := range ends {
 				rest, ok := strings.CutPrefix(p.text[Shortest:], end.more)
@@ -213,12 +233,13 @@ type begun struct {
 	at   int
 }
 
-// starts returns what the first bytes at a place can be read as, with how the text continues.
-func starts(text *spelling, i int) map[[Shortest]byte][]begun {
-	if i+Shortest > len(text.text) {
+// starts returns as which starts of patterns the first bytes at a place can be read, with how the text
+// continues.
+func (v *Values) starts(text *spelling, i int) map[[Shortest]byte][]begun {
+	if i+Shortest > len(text.text) || !begins[text.text[i]] && !v.begun[text.text[i:i+1]] {
 		return nil
 	}
-	if text.steps < 0 || plain(text.text[i:i+Shortest]) {
+	if text.steps < 0 || isPlain(text.text[i:i+Shortest]) {
 		return map[[Shortest]byte][]begun{[Shortest]byte([]byte(text.text[i : i+Shortest])): {{"", i + Shortest}}}
 	}
 	type state struct {
@@ -240,7 +261,7 @@ func starts(text *spelling, i int) map[[Shortest]byte][]begun {
 		}
 		for _, r := range text.at(is.at) {
 			next := state{is.read + r.plain, is.at + r.n}
-			if next.read != "" && !seen[next] { // what is folded belongs to no value at its begin
+			if v.begun[next.read[:min(len(next.read), Shortest)]] && !seen[next] { // what is folded belongs to no value at its begin
 				seen[next] = true
 				list = append(list, next)
 			}
@@ -249,8 +270,8 @@ func starts(text *spelling, i int) map[[Shortest]byte][]begun {
 	return all
 }
 
-// plain reports whether a text can be read in one way only.
-func plain(text string) bool {
+// isPlain reports whether a text can be read in one way only.
+func isPlain(text string) bool {
 	for i := range len(text) {
 		if begins[text[i]] {
 			return false
@@ -289,14 +310,11 @@ func (s *spelling) match(value string, from int) int {
 	return 0
 }
 
-var (
-	inBase64 = regexp.MustCompile(`[A-Za-z0-9+/_-]{8,}={0,2}`)
-	inHex    = regexp.MustCompile(`[0-9a-fA-F]{12,}`)
+// inLines matches base64 in lines of which each but the last is full.
+var inLines = regexp.MustCompile(`[A-Za-z0-9+/_-]{16,}(?:` + lineBreak + `[A-Za-z0-9+/_-]{16,})*(?:` + lineBreak + `[A-Za-z0-9+/_-]+)={0,2}`)
 
-	// inLines matches base64 in lines of which each but the last is full.
-	inLines = regexp.MustCompile(`[A-Za-z0-9+/_-]{16,}(?:` + lineBreak + `[A-Za-z0-9+/_-]{16,})*(?:` + lineBreak + `[A-Za-z0-9+/_-]+)={0,2}`)
-	breaks  = regexp.MustCompile(lineBreak)
-)
+// breaks matches the ends of those lines.
+var breaks = regexp.MustCompile(lineBreak)
 
 const lineBreak = `(?:(?:\\+r)?\\+n|\r?\n)[ \t]*`
 
@@ -304,10 +322,10 @@ const lineBreak = `(?:(?:\\+r)?\\+n|\r?\n)[ \t]*`
 func (s *searching) encoded(text string, deep int) []span {
 	var found []span
 	for _, of := range []struct {
-		tokens *regexp.Regexp
+		tokens func(string) [][]int
 		decode func(string) (string, func(string) string)
-	}{{inBase64, fromBase64}, {inHex, fromHex}, {inLines, fromLines}} {
-		for _, at := range of.tokens.FindAllStringIndex(text, -1) {
+	}{{tokensOfBase64, fromBase64}, {tokensOfHex, fromHex}, {tokensInLines, fromLines}} {
+		for _, at := range of.tokens(text) {
 			token := text[at[0]:at[1]]
 			decoded, encode := of.decode(token)
 			for skipped := 1; skipped < 4 && deep < 2 && !plainText(decoded); skipped++ { // what is before may look like base64
@@ -327,6 +345,45 @@ func (s *searching) encoded(text string, deep int) []span {
 		}
 	}
 	return found
+}
+
+func tokensOfBase64(text string) [][]int {
+	all := tokens(text, 8, func(c byte) bool { return isAlphanumeric(c) || c == '+' || c == '/' || c == '-' || c == '_' })
+	for _, at := range all {
+		for range 2 {
+			if strings.HasPrefix(text[at[1]:], "=") {
+				at[1]++
+			}
+		}
+	}
+	return all
+}
+
+func tokensOfHex(text string) [][]int {
+	return tokens(text, 2*Shortest, func(c byte) bool { return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' })
+}
+
+func tokensInLines(text string) [][]int {
+	if !strings.Contains(text, "\n") && !strings.Contains(text, `\n`) {
+		return nil
+	}
+	return inLines.FindAllStringIndex(text, -1)
+}
+
+// tokens returns where as many bytes in a row as are wanted are of a kind.
+func tokens(text string, least int, is func(byte) bool) [][]int {
+	var all [][]int
+	for begin := 0; begin < len(text); begin++ {
+		end := begin
+		for end < len(text) && is(text[end]) {
+			end++
+		}
+		if end-begin >= least {
+			all = append(all, []int{begin, end})
+		}
+		begin = end
+	}
+	return all
 }
 
 // plainText reports whether what was decoded may be a text.

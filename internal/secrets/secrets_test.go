@@ -4,25 +4,19 @@
 package secrets_test
 
 import (
-	"bytes"
 	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
-	"encoding/xml"
 	"fmt"
-	"html"
-	"net/url"
+	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
-	"sigs.k8s.io/yaml"
 
+	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/secrets"
+	"github.com/ctrlkit/ctrlkit/internal/secrets/secretstest"
 )
 
 func secret(data ...string) *unstructured.Unstructured {
@@ -41,127 +35,52 @@ func valuesOf(data ...string) *secrets.Values {
 	return values
 }
 
-// forms are the ways in which programs write a text into another one.
-var forms = map[string]func(string) string{
-	"as it is":          func(s string) string { return s },
-	"JSON of kubectl":   asJSON,
-	"JSON without HTML": func(s string) string { return plainJSON(s) },
-	"%q of Go":          func(s string) string { return fmt.Sprintf("%q", s) },
-	"ASCII of Go":       strconv.QuoteToASCII,
-	"a query of a URL":  url.QueryEscape,
-	"a path of a URL":   url.PathEscape,
-	"the user of a URL": func(s string) string {
-		return (&url.URL{Scheme: "db", User: url.UserPassword("u", s), Host: "h"}).String()
-	},
-	"a URL in lower case":     func(s string) string { return lowerPercent(url.QueryEscape(s)) },
-	"hexadecimal":             func(s string) string { return hex.EncodeToString([]byte(s)) },
-	"hexadecimal, upper case": func(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s))) },
-	"hexadecimal, after 0x":   func(s string) string { return "0x" + hex.EncodeToString([]byte(s)) },
-	"base64":                  func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
-	"base64 of URLs":          func(s string) string { return base64.URLEncoding.EncodeToString([]byte(s)) },
-	"base64 without padding":  func(s string) string { return base64.RawStdEncoding.EncodeToString([]byte(s)) },
-	"base64 of user and it":   func(s string) string { return base64.StdEncoding.EncodeToString([]byte("us:" + s)) },
-	"base64 after letters":    func(s string) string { return "xyz" + base64.StdEncoding.EncodeToString([]byte(s)) },
-	"base64 in lines": func(s string) string {
-		return lines(base64.StdEncoding.EncodeToString([]byte("some more before it: "+s)), 20)
-	},
-	"YAML":                     asYAML,
-	"a block of YAML":          func(s string) string { return "key: |\n    " + strings.ReplaceAll(s, "\n", "\n    ") },
-	"lines of Windows":         func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
-	"single quotes of a shell": func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" },
-	"quotes in quotes":         func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'"'"'`) + "'" },
-	"double quotes of a shell": func(s string) string {
-		return strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(s)
-	},
-	"single quotes of YAML": func(s string) string { return strings.ReplaceAll(s, "'", "''") },
-	"CSV":                   func(s string) string { return strings.ReplaceAll(s, `"`, `""`) },
-	"HTML":                  html.EscapeString,
-	"XML":                   asXML,
-}
-
-func asJSON(s string) string {
-	text, _ := json.Marshal(s) //nolint:errcheck // a string
-	return string(text)
-}
-
-func plainJSON(s string) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) //nolint:errcheck // a string
-	return strings.TrimSpace(b.String())
-}
-
-func asYAML(s string) string {
-	text, _ := yaml.Marshal(map[string]string{"key": s}) //nolint:errcheck // a string
-	return string(text)
-}
-
-func asXML(s string) string {
-	var b bytes.Buffer
-	_ = xml.EscapeText(&b, []byte(s)) //nolint:errcheck // a buffer
-	return b.String()
-}
-
-func lowerPercent(s string) string {
-	b := []byte(s)
-	for i := range b {
-		if i > 0 && b[i-1] == '%' || i > 1 && b[i-2] == '%' {
-			b[i] = bytes.ToLower(b[i : i+1])[0]
+// A value is found in every form.
+func TestValuesAreFoundInEveryForm(t *testing.T) {
+	for _, canary := range secretstest.Canaries {
+		values := valuesOf("password", canary)
+		for name, form := range secretstest.Forms {
+			checkFound(t, values, name, canary, form(canary))
 		}
 	}
-	return string(b)
 }
 
-func lines(s string, n int) string {
-	var all []string
-	for part := range slices.Chunk([]byte(s), n) {
-		all = append(all, string(part))
+// A value is found in every form of a form: here each pair with one of the values.
+func TestValuesAreFoundInFormsOfForms(t *testing.T) {
+	values := make([]*secrets.Values, len(secretstest.Canaries))
+	for n, canary := range secretstest.Canaries {
+		values[n] = valuesOf("password", canary)
 	}
-	return strings.Join(all, "\n  ")
-}
-
-const key = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIBvK0pZ4u0m7xQ3aR5n9kXo2cT1JwYdHf6eLs8gVqWzEoAoGCCqGSM49\nAwEHoUQDQgAE3k1fQ2xNn7b0\n-----END EC PRIVATE KEY-----\n"
-
-var canaries = []string{
-	`p@ss$w0rd&x-Zq9<`, `p"w/d?canary\7261 ü`, `it's "100%" <b>&amp; \n $HOME ` + "`id`", "two\nlines & more", "a+b/c=d e%20f", "\u00fc\u00df\u4e16\U0001f511 key", strings.TrimSpace(key), "hunter2",
-}
-
-// A value is found in every form, and in every form of a form.
-func TestValuesAreFoundInEveryForm(t *testing.T) {
-	for _, canary := range canaries {
-		values := valuesOf("password", canary)
-		for first, inner := range forms {
-			for second, outer := range forms {
-				text := "before " + outer("x="+inner(canary)) + " after"
-				redacted := values.Redact(text)
-				if redacted == text || !strings.Contains(redacted, secrets.Hidden) {
-					t.Errorf("%s in %s: %q stays in %q", first, second, canary, text)
+	pair := 0
+	for _, first := range secretstest.Names() {
+		for _, second := range secretstest.Names() {
+			for n, canary := range secretstest.Canaries {
+				if rings.Exploring() || pair%len(values) == n {
+					checkFound(t, values[n], first+" in "+second, canary, secretstest.Forms[second]("x="+secretstest.Forms[first](canary)))
 				}
 			}
-			if text := inner(canary); strings.Contains(values.Redact(text), "canary") {
-				t.Errorf("%s: %q stays in %q", first, canary, text)
-			}
+			pair++
 		}
+	}
+}
+
+// checkFound checks that a value is hidden in a text that has it.
+func checkFound(t *testing.T, values *secrets.Values, form, canary, written string) {
+	t.Helper()
+	text := "before " + written + " after"
+	if got := values.Redact(text); got == text || !strings.Contains(got, secrets.Hidden) || strings.Contains(got, "canary") {
+		t.Errorf("%s: %q stays in %q: %q", form, canary, text, got)
 	}
 }
 
 // Any text is found in any form, and nothing that reads as it is left.
 func TestAnyValueIsFound(t *testing.T) {
-	names := make([]string, 0, len(forms))
-	for name := range forms {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.StringMatching(`[ -~ü&<>'"%+\\\n]{0,20}[a-z0-9]{3}[ -~]{0,3}[a-z0-9]{3}`).Draw(t, "value")
 		value = strings.TrimSpace(value)
-		for strings.Contains(value, "\n ") { // a block of YAML whose lines begin with spaces of their own is not read
-			value = strings.ReplaceAll(value, "\n ", "\n")
-		}
-		name := rapid.SampledFrom(names).Draw(t, "form")
-		text := "{" + forms[name](value) + "}"
-		if got := valuesOf("x", value).Redact(text); !strings.Contains(got, secrets.Hidden) && !strings.Contains(got, base64.StdEncoding.EncodeToString([]byte(secrets.Hidden))) {
+		name := rapid.SampledFrom(secretstest.Names()).Draw(t, "form")
+		text := "{" + secretstest.Forms[name](value) + "}"
+		if got := valuesOf("x", value).Redact(text); got == text {
 			t.Fatalf("%s: %q stays in %q", name, value, got)
 		}
 	})
@@ -180,12 +99,12 @@ func TestPartsAreFound(t *testing.T) {
 		"a connection":       {"host=db user=app password=hunter22 dbname=x", "hunter22"},
 		"ADO":                {"Server=db;User Id=a;Pwd=hunter22;", "hunter22"},
 		"a header":           {"Authorization: Bearer eyJabc.def", "eyJabc.def"},
-		"a line of a key":    {key, "MHcCAQEEIBvK0pZ4u0m7xQ3aR5n9kXo2cT1JwYdHf6eLs8gVqWzEoAoGCCqGSM49"},
-		"the end of a key":   {key, "AwEHoUQDQgAE3k1fQ2xNn7b0"},
+		"a line of a key":    {secretstest.Key, "MHcCAQEEIBvK0pZ4u0m7xQ3aR5n9kXo2cT1JwYdHf6eLs8gVqWzEoAoGCCqGSM49"},
+		"the end of a key":   {secretstest.Key, "AwEHoUQDQgAE3k1fQ2xNn7b0"},
 		"a URL within JSON":  {`{"dsn":"amqp://u:hunter22@mq"}`, "hunter22"},
 		"a header in base64": {base64.StdEncoding.EncodeToString([]byte("Bearer hunter22")), "hunter22"},
 	} {
-		text := "it is " + asJSON(test.part) + "!"
+		text := "it is " + secretstest.Forms["JSON of kubectl"](test.part) + "!"
 		if got := valuesOf("x", test.value).Redact(text); !strings.Contains(got, secrets.Hidden) {
 			t.Errorf("%s: %q stays in %q", name, test.part, got)
 		}
@@ -247,18 +166,25 @@ func TestRedactObject(t *testing.T) {
 	}
 }
 
-// A long hostile text takes no long time.
-func TestHostileTextsTakeNoLongTime(t *testing.T) {
-	values := valuesOf("a", `\\\\\\\\\\\\\\\\\\\\x`, "b", "''''''''''''''''''''y", "c", "%25%25%25%25z", "d", "&amp;&amp;&amp;q", "e", "\n\n\n\n\n\n\nlast", "f", "ordinary-value-1")
+// The work for a hostile text grows as the text does, and no faster.
+func TestWorkGrowsAsHostileTextsDo(t *testing.T) {
+	values := valuesOf("a", `\\\\\\\\\\\\\\\\\\\\x`, "b", "''y", "c", "%25%25%25%25z", "d", "&amp;&amp;&amp;q", "e", "\n\n\n\n\n\n\nlast", "f", "ordinary-value-1")
+	values.Redact("what is searched for is made once")
+	const size, times = 128, 8
 	for _, part := range []string{`\`, `'`, `%25`, `&amp;`, "\r\n ", `\\u0026amp;%2526`, "A", "ordinary-value", `\"''%27&#39;`} {
-		began := time.Now()
-		text := strings.Repeat(part, 1<<12/len(part))
-		values.Redact(text)
-		values.Trace([]string{text})
-		if took := time.Since(began); took > 20*time.Second {
-			t.Errorf("%q takes %s", part, took)
+		work := func(length int) uint64 {
+			text := strings.Repeat(part, length/len(part))
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			values.Redact(text)
+			values.Trace([]string{text})
+			runtime.ReadMemStats(&after)
+			return after.Mallocs - before.Mallocs
+		}
+		if short, long := work(size), work(times*size); long > 2*times*short {
+			t.Errorf("%q, %d times as long: %d allocations instead of %d", part, times, long, short)
 		} else {
-			t.Logf("%q takes %s", part, took)
+			t.Logf("%q, %d times as long: %d allocations instead of %d", part, times, long, short)
 		}
 	}
 }
@@ -266,8 +192,8 @@ func TestHostileTextsTakeNoLongTime(t *testing.T) {
 // Nothing that is searched or that is a value stops the search, and what is found is not there
 // afterwards.
 func FuzzRedact(f *testing.F) {
-	for _, canary := range canaries {
-		for _, form := range forms {
+	for _, canary := range secretstest.Canaries {
+		for _, form := range secretstest.Forms {
 			f.Add(canary, form(canary))
 		}
 	}

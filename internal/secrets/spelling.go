@@ -40,7 +40,7 @@ type reading struct {
 
 const (
 	// window is how many bytes the escapes of a character take at most.
-	window = 40
+	window = 72
 
 	// mostLevels is how many levels of escapes are removed, and how often what is encoded is decoded.
 	mostLevels = 5
@@ -50,7 +50,7 @@ const (
 
 	// mostSteps is how long a text is searched in all of its forms, and for how long more for each of
 	// its bytes: one that consists of escapes would take minutes.
-	mostSteps, mostStepsOfByte = 300_000, 20
+	mostSteps, mostStepsOfByte = 300_000, 30
 )
 
 // at returns the ways to read the text at a place, with the byte itself first.
@@ -58,6 +58,9 @@ func (s *spelling) at(i int) []reading {
 	all := []reading{{s.text[i : i+1], 1}}
 	if !begins[s.text[i]] || s.steps < 0 {
 		return all
+	}
+	if quote := s.text[i] == '"' || s.text[i] == '\''; quote && (i+1 == len(s.text) || !begins[s.text[i+1]]) {
+		return all // most quotes: they are escapes only before another one
 	}
 	if known, ok := s.known[i]; ok {
 		return known
@@ -76,6 +79,31 @@ func (s *spelling) at(i int) []reading {
 	}
 	s.known[i] = all
 	return all
+}
+
+// unescaped returns a text without escapes, whichever they are, and where each of its bytes, and its
+// end, was before; nil if nothing is escaped.
+func (s *spelling) unescaped() (plain string, places []int) {
+	if isPlain(s.text) {
+		return s.text, nil
+	}
+	var out strings.Builder
+	for i := 0; i < len(s.text); {
+		r := reading{s.text[i : i+1], 1}
+		if begins[s.text[i]] {
+			for _, other := range s.at(i) {
+				if other.n > r.n {
+					r = other
+				}
+			}
+		}
+		out.WriteString(r.plain)
+		for range len(r.plain) {
+			places = append(places, i)
+		}
+		i += r.n
+	}
+	return out.String(), append(places, len(s.text))
 }
 
 // A remover collects the ways to read the beginning of a text.

@@ -35,6 +35,7 @@ type Values struct {
 	names map[string]bool
 
 	byStart  map[[Shortest]byte][]pattern // what is searched for, made when it is needed
+	begun    map[string]bool              // the beginnings of those starts
 	squeezed map[[looseStart]byte][]value // letters and digits of the values, made when they are needed
 }
 
@@ -54,6 +55,10 @@ func (v *Values) Add(secret *unstructured.Unstructured) {
 		return text
 	})
 }
+
+// AddWhole adds a value, without the parts of which it consists: for what must not take the name of a
+// host in a document for a secret.
+func (v *Values) AddWhole(of, text string) { v.add(value{of, text}) }
 
 func (v *Values) add(one value) {
 	one.text = strings.TrimSpace(one.text)
