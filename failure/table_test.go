@@ -10,8 +10,8 @@ import (
 	"io"
 	"net"
 	"slices"
-	"syscall"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
