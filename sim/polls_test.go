@@ -50,6 +50,9 @@ func TestHeartbeat(t *testing.T) {
 				}
 				beats++
 				before := o.obj.DeepCopy()
+				if checked.Type == "" {
+					checked.LastTransitionTime = metav1.Now()
+				}
 				checked.Type, checked.Status, checked.LastUpdateTime, checked.Message = "Checked", corev1.ConditionTrue, metav1.Now(), test.says(beats)
 				o.obj.Status.Conditions = []appsv1.DeploymentCondition{checked}
 				return o.Status().Patch(ctx, o.obj, client.MergeFrom(before))

@@ -32,7 +32,7 @@ func (l *ledger) noteSlot(what string, c *change) {
 		return
 	}
 	end, usual := l.reference.times[len(l.reference.times)-1], l.reference.slots[what]
-	if usual != nil && usual.least > 0 && since >= usual.least*9/10 && time.Since(l.began) > end {
+	if usual != nil && usual.least >= l.pace.Clock && since >= usual.least*9/10 && time.Since(l.began) > end {
 		s.late++
 	}
 }
