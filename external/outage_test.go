@@ -161,7 +161,7 @@ func TestAnOutageOfTenMinutes(t *testing.T) {
 				return ctrl.Result{}, besides[besideOf(req.Object.Name)].do(o, req)
 			})},
 		})
-		time.Sleep(10 * time.Minute)
+		time.Sleep(2 * time.Minute)
 		const pause, mostEvents = 30 * time.Second, 4 // two reasons, each as an event and as a series
 		for _, phase := range []struct {
 			what        string
@@ -170,10 +170,10 @@ func TestAnOutageOfTenMinutes(t *testing.T) {
 			least, most int    // calls of each object
 			available   string // the condition of each object, at the end
 		}{
-			{"before", false, 10 * time.Minute, 8, 12, "True "},
+			{"before", false, 5 * time.Minute, 4, 8, "True "},
 			{"the outage", true, 10 * time.Minute, 16, 5 + 23, "Unknown observe: 500: out of order"}, // five, and one in each pause
 			{"one pause after it", false, pause * 11 / 10, 1, 2, "True "},
-			{"later", false, 10 * time.Minute, 8, 12, "True "},
+			{"later", false, 5 * time.Minute, 4, 8, "True "},
 		} {
 			o.begin(phase.out)
 			time.Sleep(phase.takes)
