@@ -92,7 +92,7 @@ func (b *breaker) failing(times int) string {
 
 // failed notes what a call shows of the system.
 func (b *breaker) failed(reached error) {
-	if reached == nil || errors.Is(reached, errNotCalled) {
+	if !counts(reached) {
 		return
 	}
 	b.mu.Lock()
@@ -289,7 +289,7 @@ func (c *calls[T]) connect(ctx context.Context, obj T, connect func(ctx context.
 		if err = noted(ctx, "connect", connect); err == nil || dial.asked {
 			return errNotCalled, err
 		}
-		if reached = unreachable(err); reached != nil && !errors.Is(reached, errNotCalled) {
+		if reached = unreachable(err); counts(reached) {
 			b.dials.Store(true)
 		}
 		return reached, err
@@ -298,12 +298,12 @@ func (c *calls[T]) connect(ctx context.Context, obj T, connect func(ctx context.
 		return c.guarded(obj, b, call)
 	}
 	reached, err := call()
-	if b.failed(reached); reached != nil && !errors.Is(reached, errNotCalled) {
+	if b.failed(reached); counts(reached) {
 		if done, open := b.Allow(); open == nil {
 			done(reached)
 		}
 	}
-	return err
+	return c.soon(reached, err)
 }
 
 // unreached returns what a dial shows of the system, and its error.
@@ -350,10 +350,19 @@ func (c *calls[T]) guarded(obj T, b *breaker, call func() (reached, err error)) 
 	defer func() { done(reached) }() // also after a panic
 	var err error
 	reached, err = call()
-	if b.failed(reached); again && reached != nil && !errors.Is(reached, errNotCalled) {
+	if b.failed(reached); again && counts(reached) {
 		return wait()
 	}
-	return err
+	return c.soon(reached, err)
+}
+
+// soon has a failure that counts against the system tried again within Pause, as it is once the system is
+// left alone: the failures of other steps of an object make its backoff no longer.
+func (c *calls[T]) soon(reached, err error) error {
+	if !counts(reached) {
+		return err
+	}
+	return failure.Mark(err, failure.WithBackoff(failure.Backoff{Max: c.Pause}))
 }
 
 // noted calls, and records that in the journal. It does not while another process may have the object:
@@ -373,6 +382,9 @@ func noted(ctx context.Context, what string, call func(ctx context.Context) erro
 // errNotCalled is what a circuit breaker counts neither as a success nor as a failure: it shows
 // nothing of the system.
 var errNotCalled = errors.New("the system was not called")
+
+// counts reports whether what a call shows of the system counts as a failure of it.
+func counts(reached error) bool { return reached != nil && !errors.Is(reached, errNotCalled) }
 
 // unreachable returns what a call shows of the system: nil if it has answered, errNotCalled if
 // that is not known.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -97,6 +99,24 @@ func (s *slow) counts() (all, calls int, polls []time.Time) {
 
 // startSlow starts an operator with so many workers and objects.
 func startSlow(t *testing.T, objects, workers int, s *slow) *slow {
+	t.Helper()
+	s.all = map[string]bool{}
+	startSilos(t, siloOperator{objects: objects, workers: workers, connector: s, definition: silos.Definition()})
+	return s
+}
+
+// A siloOperator is an operator of Silos "s0", "s1" and so on, with a manager.
+type siloOperator struct {
+	objects, workers int
+	connector        external.Connector[*Silo]
+	definition       *apiextensionsv1.CustomResourceDefinition
+	beside           []step.Step[*Silo]                        // of the external resource, in a group with it
+	events           bool                                      // are recorded
+	wrap             func(http.RoundTripper) http.RoundTripper // what the operator requests; nil if it is not watched
+}
+
+// startSilos starts an operator, which ends with the test, and returns a client of its cluster.
+func startSilos(t *testing.T, o siloOperator) client.Client {
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -105,25 +125,36 @@ func startSlow(t *testing.T, objects, workers int, s *slow) *slow {
 	}
 	ctrl.SetLogger(logr.Discard())
 	server := apiserver.New(apiserver.Options{Now: time.Now})
-	s.all = map[string]bool{}
-	must(server.Install(silos.Definition()))
+	must(server.Install(o.definition))
 	user, err := client.New(server.Config(), client.Options{Scheme: siloScheme})
 	must(err)
 	must(client.IgnoreAlreadyExists(user.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}})))
-	for i := range objects {
+	for i := range o.objects {
 		must(user.Create(t.Context(), &Silo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("s", i)}}))
 	}
-	mgr, err := ctrl.NewManager(server.Config(), ctrl.Options{
+	config := server.Config()
+	if o.wrap != nil {
+		config.Transport = o.wrap(config.Transport)
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: siloScheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	must(err)
-	engine, err := step.New(step.Options[*Silo]{
+	options := step.Options[*Silo]{
 		Name: "silos", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), SkipUnchanged: true,
-		Controller: controller.Options{MaxConcurrentReconciles: workers},
-	}, external.New("Silo", external.Connector[*Silo](s), external.Options[*Silo]{
+		Controller: controller.Options{MaxConcurrentReconciles: o.workers},
+	}
+	if o.events {
+		options.Recorder = mgr.GetEventRecorder("silos")
+	}
+	silo := step.Step[*Silo](external.New("Silo", o.connector, external.Options[*Silo]{
 		Identity: byName(), Lifecycle: lifecycle.Options{Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored}},
 	}))
+	if len(o.beside) > 0 {
+		silo = step.Group("All", append([]step.Step[*Silo]{silo}, o.beside...)...)
+	}
+	engine, err := step.New(options, silo)
 	must(err)
 	must(engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&Silo{})))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -133,7 +164,7 @@ func startSlow(t *testing.T, objects, workers int, s *slow) *slow {
 		cancel()
 		must(<-ended)
 	})
-	return s
+	return user
 }
 
 // All workers are busy as long as there is something to create: in virtual time, nothing but the

@@ -40,6 +40,7 @@ type SiloStatus struct {
 	policy.RequestStatus `json:",inline"`
 	ObservedGeneration   int64              `json:"observedGeneration,omitempty"`
 	Conditions           []metav1.Condition `json:"conditions,omitempty"`
+	Phase                string             `json:"phase,omitempty"`
 }
 
 var (

@@ -25,6 +25,7 @@ type classified struct {
 	reason     string
 	remedy     string
 	retryAfter time.Duration
+	backoff    Backoff
 }
 
 func (c *classified) Error() string { return c.err.Error() }
@@ -43,6 +44,7 @@ func (c *classified) apply(v *Classification) {
 	if c.retryAfter != 0 {
 		v.RetryAfter = c.retryAfter
 	}
+	v.Backoff = c.backoff.over(v.Backoff)
 }
 
 // Mark returns err with the options attached, nil if err is nil:
@@ -137,3 +139,6 @@ func AppendRemedy(err error) error {
 
 // WithRetryAfter sets the delay until the next try, whatever the backoff.
 func WithRetryAfter(d time.Duration) Option { return func(c *classified) { c.retryAfter = d } }
+
+// WithBackoff replaces the backoff of the class. A time that is zero stays as it is.
+func WithBackoff(b Backoff) Option { return func(c *classified) { c.backoff = b } }

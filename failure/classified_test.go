@@ -60,6 +60,7 @@ func TestOptions(t *testing.T) {
 		{"a reason", failure.Mark(missing, failure.WithReason("NoSecret")), change(plain, func(v *failure.Classification) { v.Reason = "NoSecret" })},
 		{"a remedy", failure.Mark(missing, failure.WithRemedy("make it")), change(plain, func(v *failure.Classification) { v.Remedy = "make it" })},
 		{"a time", failure.Mark(missing, failure.WithRetryAfter(time.Hour)), change(plain, func(v *failure.Classification) { v.RetryAfter = time.Hour })},
+		{"the longest delay", failure.Mark(missing, failure.WithBackoff(failure.Backoff{Max: time.Second})), change(plain, func(v *failure.Classification) { v.Backoff.Max = time.Second })},
 		{"the later option", failure.Mark(missing, failure.WithReason("A"), failure.WithReason("B")),
 			change(plain, func(v *failure.Classification) { v.Reason = "B" })},
 		{"what an inner error says is kept, unless an outer one says it anew",

@@ -323,6 +323,9 @@ func classAbove(err error, own *classified) (Class, bool) {
 func (t Table) ofClass(class Class, err error) Classification {
 	r := rows[class]
 	c := Classification{Class: class, Severity: r.severity, Reason: string(class), Backoff: r.backoff, Remedy: r.remedy}
+	if class == ClassInvalid && IsTooLarge(err) {
+		c.Remedy = tooLargeRemedy
+	}
 	if own := t.Backoffs[class]; own.Initial > 0 || own.Max > 0 {
 		c.Backoff = own.over(r.backoff)
 	}
@@ -367,6 +370,8 @@ func classOf(err error) Class {
 		return ClassTransient
 	}
 }
+
+const tooLargeRemedy = "make what is written smaller, for example by dividing it: etcd takes objects of 1.5 MiB at most, unless it is configured otherwise"
 
 // IsTooLarge reports whether a request was refused because of its size, by the API server or by its
 // etcd, of which the API server passes on the text alone.

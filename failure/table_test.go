@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -459,4 +460,14 @@ func TestUnavailable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is too large has a remedy of its own; what is invalid has that of its class.
+func TestRemedyOfWhatIsTooLarge(t *testing.T) {
+	for _, err := range []error{apierrors.NewRequestEntityTooLargeError("3 MiB"), apierrors.NewInternalError(errors.New("etcdserver: request is too large"))} {
+		if got := failure.Classify(fmt.Errorf("writing: %w", err)).Remedy; !strings.HasPrefix(got, "make what is written smaller") {
+			t.Errorf("%v: the remedy is %q", err, got)
+		}
+	}
+	same(t, "the remedy", failure.RemedyOf(failure.ClassInvalid), failure.Classify(apierrors.NewBadRequest("no")).Remedy)
 }

@@ -134,10 +134,10 @@ func (r recorded) BeforeWrite(request *apiserver.Request) {
 	r.judge.BeforeWrite(request)
 }
 
-func (r recorded) AfterWrite(request *apiserver.Request, response *apiserver.Response) (retry bool) {
-	retry = r.judge.AfterWrite(request, response)
+func (r recorded) AfterWrite(request *apiserver.Request, response *apiserver.Response) (idle bool) {
+	idle = r.judge.AfterWrite(request, response)
 	r.log.End(response.Code)
-	return retry
+	return idle
 }
 
 func (r recorded) BeforeCall(c external.Call) {

@@ -4,7 +4,9 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -63,6 +65,9 @@ func findReference(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomReso
 	if err != nil || slices.ContainsFunc(first.violations, func(v oracle.Violation) bool { return slices.Contains(endsExploration, v.Oracle) }) {
 		return nil, first, err
 	}
+	if first.run.aborted {
+		return nil, nil, s.without.hides()
+	}
 	r := first.asReference()
 	for _, v := range first.violations {
 		r.known[report.Key(v, nil)] = true
@@ -79,6 +84,18 @@ func findReference(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomReso
 		r.unused = slices.DeleteFunc(r.unused, func(rule string) bool { return !slices.Contains(unused, rule) })
 	}
 	return r, first, nil
+}
+
+// hides returns an error for a run that has ended early by an oracle that is switched off.
+func (s oracleSet) hides() error {
+	var off []string
+	for _, name := range endsExploration {
+		if _, is := s[name]; is {
+			off = append(off, string(name))
+		}
+	}
+	return fmt.Errorf("the run without faults has ended early, and WithoutOracle switches off the oracle that says why, one of %s: there is nothing to compare other runs with, "+
+		"so take that option out", strings.Join(off, ", "))
 }
 
 // learningRuns is how many runs without faults, in other orders, are compared to learn which

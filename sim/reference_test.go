@@ -6,10 +6,15 @@ package sim
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim/fault"
@@ -59,5 +64,32 @@ func TestGraveViolationsEndTheExploration(t *testing.T) {
 	ref, first, err := findReference(t, &w, nil, newSettings(nil))
 	if err != nil || ref != nil || len(first.violations) == 0 {
 		t.Errorf("got the reference %v, %v and %v, want none", ref, first, err)
+	}
+}
+
+// An oracle that has to end the exploration can't be switched off in silence where it does not hold.
+func TestSwitchedOffEnds(t *testing.T) {
+	rings.Test(t, "simulates")
+	phase := 0
+	busy := deploymentWorkload(func(ctx context.Context, o *operation) error {
+		o.requeueAfter = time.Minute
+		if o.obj.DeletionTimestamp != nil {
+			return nil
+		}
+		before := o.obj.DeepCopy()
+		phase++
+		metav1.SetMetaDataAnnotation(&o.obj.ObjectMeta, "phase", strconv.Itoa(phase))
+		return o.Patch(ctx, o.obj, client.MergeFrom(before))
+	})
+	wrong := deploymentWorkload(func(context.Context, *operation) error { return nil })
+	wrong.Script = func(w *World) { w.SleepUntil(-time.Hour) }
+	for name, w := range map[oracle.Name]Workload{oracle.BecomesIdle: busy, oracle.ScriptRuns: wrong} {
+		if ref, _, err := findReference(t, &w, nil, newSettings(nil)); ref != nil || err != nil {
+			t.Errorf("%s: got a reference and %v", name, err)
+		}
+		_, _, err := findReference(t, &w, nil, newSettings([]Option{WithoutOracle(name, "a test")}))
+		if err == nil || !strings.Contains(err.Error(), string(name)) {
+			t.Errorf("%s, switched off: got %v", name, err)
+		}
 	}
 }

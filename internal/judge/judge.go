@@ -139,6 +139,8 @@ type Judge struct {
 	mu         sync.Mutex // guards what follows
 	violations []oracle.Violation
 	requests   int
+
+	changed, renewed int // changes since a write began, and how many of them only renew times
 }
 
 // New returns the judge of one run.
@@ -193,20 +195,25 @@ func each[T any](j *Judge, call func(o T, v violate)) {
 
 // BeforeWrite looks at a write of the operator before it is done.
 func (j *Judge) BeforeWrite(r *apiserver.Request) {
+	j.changed, j.renewed = 0, 0
 	each(j, func(o onWrite, v violate) { o.OnWrite(j.ledger, r, v) })
 }
 
-// AfterWrite looks at the answer to it. It reports whether the write is one that the server refuses
-// again, after a pause and with nothing changed by the operator: no more than a retry.
-func (j *Judge) AfterWrite(r *apiserver.Request, response *apiserver.Response) (retry bool) {
-	retry = j.ledger.retries.answered(r, response)
+// AfterWrite looks at the answer to it. It reports whether an operator may be idle that sends the write:
+// the server refuses it again, after a pause and with nothing changed by the operator, so that it is no
+// more than a retry; or it only renews times of a status by the clock.
+func (j *Judge) AfterWrite(r *apiserver.Request, response *apiserver.Response) (idle bool) {
+	retry := j.ledger.retries.answered(r, response)
 	each(j, func(o afterWrite, v violate) { o.AfterWrite(j.ledger, r, response, v) })
-	return retry
+	return retry || j.changed > 0 && j.changed == j.renewed
 }
 
 // Changed looks at a change that the server has committed.
 func (j *Judge) Changed(committed apiserver.Change) {
 	c := j.ledger.record(committed)
+	if j.changed++; c.beat {
+		j.renewed++
+	}
 	each(j, func(o onChange, v violate) { o.OnChange(j.ledger, c, v) })
 }
 
@@ -323,7 +330,7 @@ func (j *Judge) Reference(checkpoints []snapshot.Snapshot, requests int) *Refere
 	l := j.ledger
 	r := &Reference{
 		Checkpoints: checkpoints, Mask: map[string]bool{}, Requests: requests,
-		created: l.created, deleted: l.deleted, externals: map[string]int{}, conditions: map[string]bool{}, periodic: l.periodic, times: l.times, said: l.said,
+		created: l.created, deleted: l.deleted, externals: map[string]int{}, conditions: map[string]bool{}, periodic: l.periodic, times: l.times, said: l.said, slots: l.slots,
 		reconciled: l.reconciled.kinds,
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.systems)) {
@@ -362,6 +369,7 @@ type Reference struct {
 	times      []time.Duration // of the checkpoints
 	periodic   map[string]bool // what the operator does without a cause but time
 	said       map[string]bool // each condition that was set, with the status that it had
+	slots      map[string]*slots
 	reconciled map[string]bool // kinds that the operator reconciles
 	minted     minted.Names    // what differs between runs without faults
 }

@@ -56,7 +56,9 @@ type ledger struct {
 	users      int             // objects that users have created since the operator started
 	caused     time.Time       // when others have changed something, as the last
 	periodic   map[string]bool // what the operator does without a cause but time
-	said       map[string]bool // each condition that was set, with the status that it had
+	beats      map[types.UID]beats
+	slots      map[string]*slots // what the operator creates and deletes, by name
+	said       map[string]bool   // each condition that was set, with the status that it had
 
 	mu      sync.Mutex     // guards what follows: Events are judged beside the driver
 	secrets secrets.Values // of users, without what they have written elsewhere
@@ -76,6 +78,7 @@ type change struct {
 	canonical  string // the object: "configmaps default/x"
 	byOperator bool
 	orphan     bool // an object was created whose owners are all gone
+	beat       bool // it renews times of a status by the clock: see beats
 }
 
 func newLedger(o Options) *ledger {
@@ -85,7 +88,7 @@ func newLedger(o Options) *ledger {
 		uids:     map[types.UID]string{}, generated: map[string]string{}, live: map[types.UID]liveObject{},
 		created: map[string]int{}, deleted: map[string]int{}, disturbed: map[types.UID]bool{}, wiped: map[types.UID]bool{}, owners: map[types.UID][]types.UID{},
 		rules: o.Rules, pace: cmp.Or(o.Pace, virtual), declare: o.Declare, faultless: len(o.Plan.Faults) == 0, honest: o.Plan.Honest(),
-		held: map[types.UID]map[string]bool{}, caused: time.Now(), began: time.Now(), periodic: map[string]bool{},
+		held: map[types.UID]map[string]bool{}, caused: time.Now(), began: time.Now(), periodic: map[string]bool{}, beats: map[types.UID]beats{}, slots: map[string]*slots{},
 		said: map[string]bool{}, made: map[types.UID]bool{}, reconciled: reconciled{map[types.UID]bool{}, map[string]bool{}}, retries: &retries{refused: map[string]refusedWrite{}},
 	}
 }
@@ -108,13 +111,16 @@ func (l *ledger) record(committed apiserver.Change) *change {
 		Change: committed, canonical: cluster.ObjectName(committed.Resource, committed.Namespace, name), byOperator: cluster.IsOperator(committed.Actor),
 	}
 	l.uids[c.UID] = c.canonical
+	c.beat = l.noteBeat(c)
 	l.noteOwners(c.UID, content)
 	l.notePeriodic(c)
 	l.noteFinalizers(c)
 	l.reconciled.note(c, len(l.held[c.UID]) > 0)
 	l.noteConditions(c)
-	if c.byOperator {
+	if c.byOperator && !c.beat {
 		l.retries.changed()
+	}
+	if c.byOperator {
 		if c.Type == "ADDED" {
 			l.made[c.UID] = true
 		}
@@ -144,8 +150,10 @@ func (l *ledger) record(committed apiserver.Change) *change {
 	case !c.byOperator || c.orphan:
 	case c.Type == "ADDED":
 		l.created[c.canonical]++
+		l.noteSlot("created "+c.canonical, c)
 	case c.isDeletion() && !isMarked(c.Old): // a Pod is marked, and then removed
 		l.deleted[c.canonical]++
+		l.noteSlot("deleted "+c.canonical, c)
 	}
 	return c
 }

@@ -79,8 +79,11 @@ func TestReference(t *testing.T) {
 			created: map[string]int{"configmaps default/x": 1}, deleted: map[string]int{"configmaps default/x": 1},
 			externals: map[string]int{"buckets configmaps default/x": 3}, conditions: map[string]bool{"configmaps default/x": true},
 			periodic: map[string]bool{}, said: map[string]bool{}, reconciled: map[string]bool{},
+			slots: map[string]*slots{
+				"created configmaps default/x": {last: r.slots["created configmaps default/x"].last}, "deleted configmaps default/x": {last: r.slots["deleted configmaps default/x"].last},
+			},
 		}
-		if diff := cmp.Diff(want, r, cmp.AllowUnexported(Reference{})); diff != "" {
+		if diff := cmp.Diff(want, r, cmp.AllowUnexported(Reference{}, slots{})); diff != "" {
 			t.Error(diff)
 		}
 	})

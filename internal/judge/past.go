@@ -23,6 +23,9 @@ func (j *Judge) Past() []string {
 	for _, name := range slices.Sorted(maps.Keys(l.deleted)) {
 		list = append(list, fmt.Sprint("deleted ", name, l.deleted[name]))
 	}
+	for _, what := range slices.Sorted(maps.Keys(l.slots)) {
+		list = append(list, fmt.Sprint("late ", what, l.slots[what].late))
+	}
 	for _, what := range slices.Sorted(maps.Keys(l.said)) {
 		list = append(list, "said "+what)
 	}

@@ -137,11 +137,19 @@ func (s *story) option(line string) bool {
 			Created, Deleted, Externals map[string]int
 			Mask, Conditions, Periodic  map[string]bool
 			Reconciled                  map[string]bool
+			Slots                       map[string]string // the times between them; the run ends after an hour
 		}
 		s.decode(rest, &r)
 		s.options.Reference = &Reference{
 			Checkpoints: r.Checkpoints, Requests: r.Requests, Mask: r.Mask, created: r.Created, deleted: r.Deleted, externals: r.Externals,
-			conditions: r.Conditions, periodic: r.Periodic, reconciled: r.Reconciled,
+			conditions: r.Conditions, periodic: r.Periodic, reconciled: r.Reconciled, slots: map[string]*slots{},
+		}
+		for what, text := range r.Slots {
+			every, err := time.ParseDuration(text)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			s.options.Reference.slots[what], s.options.Reference.times = &slots{least: every}, []time.Duration{time.Hour}
 		}
 	default:
 		return false

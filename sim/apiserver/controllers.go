@@ -22,6 +22,7 @@ type controllers struct {
 	store    *store
 	catalog  *catalog
 	queue    []workItem
+	absent   map[types.UID]bool // objects that were removed and had dependents
 }
 
 // workItem is an object that a controller may have to act on.
@@ -82,6 +83,7 @@ func (c *controllers) queueFor(e event) {
 	// The object was removed: queue its dependents, its owners, and its namespace and definition if
 	// these are being deleted.
 	for _, d := range c.store.dependents(e.old.uid) {
+		c.absent[e.old.uid] = true
 		c.enqueue(d.kind, d.version)
 	}
 	for _, ref := range e.old.unstructured().GetOwnerReferences() {
@@ -186,6 +188,9 @@ const (
 // ownerState says what has become of an owner. An owner in another namespace is as good as gone, as
 // in the real server.
 func (c *controllers) ownerState(v *version, ref metav1.OwnerReference) ownerState {
+	if c.absent[ref.UID] { // also if its kind is gone, too
+		return ownerGone
+	}
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
 		return ownerThere

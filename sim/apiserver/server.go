@@ -71,7 +71,7 @@ func New(o Options) *Server {
 		authorizer: o.Authorizer,
 	}
 	s.registry = &registry{store: s.store, catalog: s.catalog, minter: s.minter, now: o.Now, authorizer: o.Authorizer, refused: o.Refused, admission: o.Admission}
-	s.controllers = &controllers{registry: s.registry, store: s.store, catalog: s.catalog}
+	s.controllers = &controllers{registry: s.registry, store: s.store, catalog: s.catalog, absent: map[types.UID]bool{}}
 	s.store.onCommit = s.controllers.queueFor
 	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
 		s.createNamespace(name)

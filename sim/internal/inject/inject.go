@@ -85,7 +85,7 @@ type Stream interface {
 type Judge interface {
 	BeforeWrite(r *apiserver.Request)
 	// AfterWrite reports whether a write that was refused is no more than a retry, after a pause.
-	AfterWrite(r *apiserver.Request, response *apiserver.Response) (retry bool)
+	AfterWrite(r *apiserver.Request, response *apiserver.Response) (idle bool)
 
 	BeforeCall(c external.Call)
 	AfterCall(c external.Call)

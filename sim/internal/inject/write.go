@@ -180,14 +180,14 @@ func (in *Injector) Write(w *Write) *Answer {
 }
 
 // execute lets the server do a write. One that changes nothing is no work: an operator that polls
-// with it is idle, and the proof of that shows the write. Neither is one that is refused again after
-// a pause.
+// with it is idle, and the proof of that shows the write. Neither is one with which the judge says that an
+// operator may be idle.
 func (in *Injector) execute(r *apiserver.Request, what string) *apiserver.Response {
 	in.Judge.BeforeWrite(r)
 	before := in.Cluster.Changes()
 	response := in.Cluster.Execute(r, what)
 	changed := in.Cluster.Changes() != before
-	if retry := in.Judge.AfterWrite(r, response); response.Code >= 300 && !retry || changed {
+	if idle := in.Judge.AfterWrite(r, response); !idle && (response.Code >= 300 || changed) {
 		in.Active()
 	}
 	if response.Code < 300 {

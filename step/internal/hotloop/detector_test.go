@@ -73,6 +73,9 @@ var fights = []struct {
 	{"an annotation that another client removes, which wakes us", unchanged,
 		request, serve(""),
 		[]string{".metadata.annotations.restart"}, ".metadata.annotations.restart of Pod default/self is written again and again", 6},
+	{"a field that another client removes, which wakes us", unchanged,
+		func(o *operator) { o.label("command", "run") }, unlabel,
+		[]string{".metadata.labels.command"}, ".metadata.labels.command of Pod default/self is written again and again", 6},
 	{"an annotation that another client changes, at requested times", func(c *cluster) { c.requested = true },
 		func(o *operator) {
 			metav1.SetMetaDataAnnotation(&o.self.ObjectMeta, "restart", "now")
@@ -128,6 +131,13 @@ func serve(value string) func(c *cluster) {
 		}
 		c.must(c.server.Update(c.t.Context(), obj))
 	}
+}
+
+// unlabel removes the labels.
+func unlabel(c *cluster) {
+	obj := c.get("self")
+	obj.Labels = nil
+	c.must(c.server.Update(c.t.Context(), obj))
 }
 
 var noHotLoops = []struct {
@@ -190,6 +200,8 @@ var noHotLoops = []struct {
 		func(c *cluster) { c.must(c.server.Delete(c.t.Context(), job(10))) }, 0},
 	{"a request that another controller serves, and that is made again in time", 10 * time.Second, func(c *cluster) { c.requested = true },
 		request, serve(""), 40},
+	{"a command that an agent clears, and that is given again in time", 10 * time.Second, func(c *cluster) { c.requested = true },
+		func(o *operator) { o.label("command", "run") }, unlabel, 40},
 	{"a terminating child that is polled by deleting it", 10 * time.Second,
 		func(c *cluster) {
 			child := pod("child")
