@@ -17,7 +17,7 @@ import (
 type beats [2]time.Time
 
 // noteBeat notes a change, and reports whether it is one that renews.
-func (l *ledger) noteBeat(c *change) bool {
+func noteBeat(l *ledger, c *change) bool {
 	if c.Type == "DELETED" {
 		delete(l.beats, c.UID)
 		return false

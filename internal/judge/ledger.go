@@ -111,7 +111,7 @@ func (l *ledger) record(committed apiserver.Change) *change {
 		Change: committed, canonical: cluster.ObjectName(committed.Resource, committed.Namespace, name), byOperator: cluster.IsOperator(committed.Actor),
 	}
 	l.uids[c.UID] = c.canonical
-	c.beat = l.noteBeat(c)
+	c.beat = noteBeat(l, c)
 	l.noteOwners(c.UID, content)
 	l.notePeriodic(c)
 	l.noteFinalizers(c)
@@ -150,10 +150,10 @@ func (l *ledger) record(committed apiserver.Change) *change {
 	case !c.byOperator || c.orphan:
 	case c.Type == "ADDED":
 		l.created[c.canonical]++
-		l.noteSlot("created "+c.canonical, c)
+		noteSlot(l, "created "+c.canonical, c)
 	case c.isDeletion() && !isMarked(c.Old): // a Pod is marked, and then removed
 		l.deleted[c.canonical]++
-		l.noteSlot("deleted "+c.canonical, c)
+		noteSlot(l, "deleted "+c.canonical, c)
 	}
 	return c
 }

@@ -14,7 +14,7 @@ type slots struct {
 }
 
 // noteSlot notes that the operator has created or deleted an object.
-func (l *ledger) noteSlot(what string, c *change) {
+func noteSlot(l *ledger, what string, c *change) {
 	s := l.slots[what]
 	if s == nil {
 		s = &slots{}
@@ -38,7 +38,7 @@ func (l *ledger) noteSlot(what string, c *change) {
 }
 
 // lateSlots returns how many slots an operator has had because the run took longer.
-func (l *ledger) lateSlots(what string) int {
+func lateSlots(l *ledger, what string) int {
 	if s := l.slots[what]; s != nil {
 		return s.late
 	}

@@ -18,7 +18,7 @@ func (sameWork) OnChange(l *ledger, c *change, v violate) {
 		return
 	}
 	check := func(done string, got, want int) {
-		if got > want+l.lateSlots(done+" "+c.canonical) {
+		if got > want+lateSlots(l, done+" "+c.canonical) {
 			v(fmt.Sprintf("%s was %s %s, without the fault %s", c.canonical, done, timesText(got), timesText(want)))
 		}
 	}
