@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/ctrlkit/ctrlkit/internal/printable"
 	"github.com/ctrlkit/ctrlkit/internal/private"
 	"github.com/ctrlkit/ctrlkit/internal/recording"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -179,7 +180,7 @@ func (f *recordFlags) write(stdout io.Writer, r *recording.Recording) error {
 func (f *recordFlags) summarize(w io.Writer, r *recording.Recording, asked error) {
 	fmt.Fprintf(w, "%s: %s, %s\n", f.file, count(len(r.Objects), "object"), count(len(r.Reports), "report")+" of the operator")
 	for _, s := range r.Subjects {
-		fmt.Fprintf(w, "  %s: %s\n", s, recording.StateOf(r.Find(s)))
+		fmt.Fprintf(w, "  %s: %s\n", printable.Line(s.String()), recording.StateOf(r.Find(s)))
 	}
 	if asked != nil {
 		fmt.Fprintf(w, "The operator's last reconciles are not in it: %v\n", asked)

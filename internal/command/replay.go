@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ctrlkit/ctrlkit/internal/plan"
+	"github.com/ctrlkit/ctrlkit/internal/printable"
 	"github.com/ctrlkit/ctrlkit/internal/recording"
 	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -181,7 +182,7 @@ func (f *replayFlags) printReplay(w io.Writer, r *replayed, file, operator strin
 	var text strings.Builder
 	text.WriteByte('\n')
 	for _, e := range r.Objects {
-		fmt.Fprintf(&text, "%s\n  recorded: %s\n", e.Subject, e.Recorded)
+		fmt.Fprintf(&text, "%s\n  recorded: %s\n", printable.Line(e.Subject.String()), e.Recorded)
 		switch {
 		case e.Unseen:
 			text.WriteString("  the operator has not read it\n")

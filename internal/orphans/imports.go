@@ -9,8 +9,6 @@ import (
 	"io"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/ctrlkit/ctrlkit/internal/printable"
 )
 
@@ -93,7 +91,7 @@ func (r *Imports) Write(w io.Writer) error {
 	first := true
 	for _, s := range r.Systems {
 		for _, obj := range s.Objects {
-			data, err := yaml.Marshal(obj)
+			data, err := printable.YAML(obj)
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@
 package printable
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -21,6 +22,8 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
 )
 
 // Acts reports whether a character acts instead of being visible: control characters, those that
@@ -176,4 +179,19 @@ func JSON(text string) string {
 		text = text[n:]
 	}
 	return b.String()
+}
+
+// YAML returns a document of YAML, with the ends of its lines. YAML has no way to write some characters
+// in a block, and others act on the terminal of who reads it: a document that has any is written as JSON,
+// which is YAML, with each of them escaped.
+func YAML(document any) (string, error) {
+	text, err := yaml.Marshal(document)
+	if err == nil && Is(string(text)) {
+		return string(text), nil
+	}
+	asJSON, err := json.MarshalIndent(document, "", "  ")
+	if err != nil {
+		return "", err
+	}
+	return Text(string(asJSON)) + "\n", nil
 }

@@ -7,7 +7,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -106,7 +105,7 @@ func (r *Recording) Write(w io.Writer) error {
 		parts = append(parts, obj.Object)
 	}
 	for i, part := range parts {
-		text, err := encode(part)
+		text, err := printable.YAML(part)
 		if err != nil {
 			return fmt.Errorf("encoding the recording: %w", err)
 		}
@@ -114,26 +113,11 @@ func (r *Recording) Write(w io.Writer) error {
 		if i == 0 {
 			before = introduction
 		}
-		if _, err := io.WriteString(w, before+string(text)); err != nil {
+		if _, err := io.WriteString(w, before+text); err != nil {
 			return fmt.Errorf("writing the recording: %w", err)
 		}
 	}
 	return nil
-}
-
-// encode returns a part of a file as YAML. YAML has no way to write some characters in a block, and
-// others act on the terminal of who reads it: a part that has any is written as JSON, which is YAML,
-// with each of them escaped.
-func encode(part any) (string, error) {
-	text, err := yaml.Marshal(part)
-	if err == nil && printable.Is(string(text)) {
-		return string(text), nil
-	}
-	asJSON, err := json.MarshalIndent(part, "", "  ")
-	if err != nil {
-		return "", err
-	}
-	return printable.Text(string(asJSON)) + "\n", nil
 }
 
 // sort orders the objects: subjects, others, definitions.

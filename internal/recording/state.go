@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ctrlkit/ctrlkit/internal/difference"
+	"github.com/ctrlkit/ctrlkit/internal/printable"
 )
 
 // A State is what people see of an object: its deletion, its conditions, and without any of these
@@ -123,7 +124,7 @@ func (s State) String() string {
 	if len(parts) == 0 {
 		return "there, without a status"
 	}
-	return strings.Join(parts, ", ")
+	return printable.Line(strings.Join(parts, ", ")) // reasons and finalizers are text of others
 }
 
 // Unwell returns the subjects with which something was wrong when they were recorded.
