@@ -4,6 +4,7 @@
 package external
 
 import (
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -29,7 +30,7 @@ func TestGlob(t *testing.T) {
 	}
 }
 
-// An id that is quoted is a pattern of itself, and of no other id that is printable.
+// An id that is quoted is a pattern of itself, and if it is printable, of no other id.
 func TestQuoteGlob(t *testing.T) {
 	id := rapid.StringOf(rapid.SampledFrom([]rune("ab*?,\\ '\t\n\u2028é")))
 	rapid.Check(t, func(t *rapid.T) {
@@ -38,7 +39,7 @@ func TestQuoteGlob(t *testing.T) {
 		if one != "" && !globOf("x,"+pattern+" ,y").MatchString(one) {
 			t.Errorf("%q does not match %q", pattern, one)
 		}
-		if globOf(pattern).MatchString(other) && other != one && quoteGlob(other) == other {
+		if globOf(pattern).MatchString(other) && other != one && !strings.ContainsAny(one, "\t\n\u2028") {
 			t.Errorf("%q of %q matches %q", pattern, one, other)
 		}
 	})

@@ -6,6 +6,7 @@ package external
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,7 +53,7 @@ func (s refusals[T]) refusal() error {
 		return s.foreign("it was to be adopted, and the system does not show this object as its owner after the update that stores it",
 			"ask the author of the operator: with Options.StoresOwner, Update has to store external.OwnerOf(obj), and Observe to report it")
 	}
-	return s.foreign("it exists, and nothing shows that it was made for this object", other+"; or, to have the object adopt it, "+s.opening()+s.naming())
+	return s.foreign("it exists, and nothing shows that it was made for this object", other+"; or, to have the object adopt it, "+s.naming())
 }
 
 // foreign is the failure of an object whose resource is not its own. It may become its own without an
@@ -88,9 +89,12 @@ func (s refusals[T]) saying(word string) string {
 	return fmt.Sprintf("on this object, set the annotation %s to %s", AdoptFromAnnotation, word)
 }
 
-// naming is the same for a resource that has no owner.
+// naming is what both do for a resource that has no owner.
 func (s refusals[T]) naming() string {
-	return fmt.Sprintf("on this object, set the annotation %s to %q", IDAnnotation, s.id)
+	if s.req.Object.GetAnnotations()[IDAnnotation] == s.id {
+		return strings.TrimSuffix(s.opening(), ", and ")
+	}
+	return s.opening() + fmt.Sprintf("on this object, set the annotation %s to %q", IDAnnotation, s.id)
 }
 
 // owner names the object that has the resource. Who may not see its namespace learns its kind.

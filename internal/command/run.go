@@ -39,8 +39,9 @@ is no main package stands for the directory cmd in it. --on says where it runs:
                 running. The first run builds it, which takes minutes. This is the default
   memory        an API server in memory, at once. Jobs complete, Deployments become available, and the garbage
                 collector works, but no container runs, no webhook is called, and RBAC is not enforced
-  cluster       one that is there: the current context of kubectl, or that of --context and --kubeconfig, which imply
-                it. Run prints its name and address first. What it installs and applies there remains
+  cluster       one that is there: the current context of kubectl, or what --context and
+                --kubeconfig name, which imply it. Run prints its name and address first. What it
+                installs and applies there remains
 
 By convention, run installs the custom resource definitions in config/crd/bases or config/crd, and applies the objects
 in config/samples. It looks for these directories from PACKAGE up to the root of its module.
