@@ -72,7 +72,7 @@ func TestSwitchedOffEnds(t *testing.T) {
 	rings.Test(t, "simulates")
 	phase := 0
 	busy := deploymentWorkload(func(ctx context.Context, o *operation) error {
-		o.requeueAfter = time.Minute
+		o.requeueAfter = 10 * time.Minute
 		if o.obj.DeletionTimestamp != nil {
 			return nil
 		}
@@ -81,6 +81,7 @@ func TestSwitchedOffEnds(t *testing.T) {
 		metav1.SetMetaDataAnnotation(&o.obj.ObjectMeta, "phase", strconv.Itoa(phase))
 		return o.Patch(ctx, o.obj, client.MergeFrom(before))
 	})
+	busy.Quiet = 15 * time.Minute
 	wrong := deploymentWorkload(func(context.Context, *operation) error { return nil })
 	wrong.Script = func(w *World) { w.SleepUntil(-time.Hour) }
 	for name, w := range map[oracle.Name]Workload{oracle.BecomesIdle: busy, oracle.ScriptRuns: wrong} {

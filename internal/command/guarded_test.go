@@ -39,21 +39,13 @@ func TestGuardedAnswers(t *testing.T) {
 		}
 		checkProtected(t, target, got)
 	}
-	for name, test := range map[string]struct {
-		change func(*http.Request)
-		code   int
-	}{
-		"without a key": {asIs, http.StatusUnauthorized},
-		"wrong cookie":  {func(r *http.Request) { r.AddCookie(&http.Cookie{Name: g.cookie, Value: "no"}) }, http.StatusUnauthorized},
-		"another name":  {func(r *http.Request) { r.Host = "evil.com" }, http.StatusForbidden},
-		"another name, with the cookie": {func(r *http.Request) {
-			r.Host = "evil.com"
-			r.AddCookie(&http.Cookie{Name: g.cookie, Value: g.key})
-		}, http.StatusForbidden},
+	for name, change := range map[string]func(*http.Request){
+		"without a key": asIs,
+		"wrong cookie":  func(r *http.Request) { r.AddCookie(&http.Cookie{Name: g.cookie, Value: "no"}) },
 	} {
-		got := ask("/objects", test.change)
-		if got.StatusCode != test.code {
-			t.Errorf("%s: %s, want %d", name, got.Status, test.code)
+		got := ask("/objects", change)
+		if got.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s: %s", name, got.Status)
 		}
 		checkProtected(t, name, got)
 	}

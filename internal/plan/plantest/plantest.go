@@ -14,6 +14,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/plan"
 	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/internal/suite/merge/registry"
 )
 
 // The first argument of the test binary says what it is.
@@ -67,7 +68,10 @@ func Supervisor(t testing.TB) []string { return []string{executable(t), supervis
 
 // Program returns the operator with arguments.
 func Program(t testing.TB, arguments ...string) plan.Program {
-	return plan.Program{Argv: append([]string{executable(t), operatorArgument}, arguments...)}
+	return plan.Program{
+		Argv:        append([]string{executable(t), operatorArgument}, arguments...),
+		Environment: []string{registry.Variable + "=" + os.Getenv(registry.Variable)}, // tests of several packages may be in one binary
+	}
 }
 
 // Start runs the operator on the cluster of a kubeconfig file, with nothing between, until stop is
