@@ -6,7 +6,6 @@ package sim
 import (
 	"context"
 	"errors"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -70,15 +69,13 @@ func TestGraveViolationsEndTheExploration(t *testing.T) {
 // An oracle that has to end the exploration can't be switched off in silence where it does not hold.
 func TestSwitchedOffEnds(t *testing.T) {
 	rings.Test(t, "simulates")
-	phase := 0
 	busy := deploymentWorkload(func(ctx context.Context, o *operation) error {
 		o.requeueAfter = 10 * time.Minute
 		if o.obj.DeletionTimestamp != nil {
 			return nil
 		}
 		before := o.obj.DeepCopy()
-		phase++
-		metav1.SetMetaDataAnnotation(&o.obj.ObjectMeta, "phase", strconv.Itoa(phase))
+		metav1.SetMetaDataAnnotation(&o.obj.ObjectMeta, "phase", "since "+time.Now().Truncate(o.requeueAfter).Format(time.RFC3339))
 		return o.Patch(ctx, o.obj, client.MergeFrom(before))
 	})
 	busy.Quiet = 15 * time.Minute

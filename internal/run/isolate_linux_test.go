@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/suite/merge/registry"
 )
 
 func init() { reveal = func(dir string) error { return unix.Unmount(dir, 0) } }
@@ -49,7 +50,7 @@ func TestIsolatedPrograms(t *testing.T) {
 	}
 	reached := func(isolation *Isolation, reveals ...string) []string {
 		argv := slices.Concat([]string{self, probeArgument}, hidden, visible, reveals, []string{given})
-		environment := []string{superviseVariable + "=1h", "GIVEN=" + config, "HOME=" + home}
+		environment := []string{superviseVariable + "=1h", "GIVEN=" + config, "HOME=" + home, registry.Variable + "=" + os.Getenv(registry.Variable)}
 		var lines []string
 		p, err := StartProcess([]string{self}, argv, environment, isolation, func(line string) { lines = append(lines, line) })
 		must(t, err)

@@ -235,11 +235,11 @@ func (w *world) direct() client.Client {
 			}
 			return c.Create(ctx, obj, options...)
 		},
-		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, options ...client.ApplyOption) error {
-			if w.full {
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if _, is := obj.(*batchv1.Job); is && w.full {
 				return errFull
 			}
-			return c.Apply(ctx, obj, options...)
+			return c.Patch(ctx, obj, patch, options...)
 		},
 	})
 }
