@@ -22,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/printable"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/secrets/secretstest"
@@ -54,13 +55,16 @@ func hostileText() string {
 	}, " ")
 }
 
+// key is hostile text that is as long as a key may be that YAML reads.
+func (c *hostileCluster) key() string { return c.text[:strings.Index(c.text, " long")] }
+
 func newHostileCluster(t *testing.T) *hostileCluster {
 	t.Helper()
 	c := &hostileCluster{text: hostileText(), server: apiserver.New(apiserver.Options{}), kubeconfig: filepath.Join(t.TempDir(), "config")}
 	c.define()
 	c.add("v1", "Namespace", "vaults", nil)
 	c.add("recorded.ctrlkit.dev/v1", "Vault", "main", map[string]any{
-		"spec": map[string]any{"token": "main-token", "text": c.text, "x" + c.text: c.text},
+		"spec": map[string]any{"token": "main-token", "text": c.text, "x" + c.key(): c.text},
 		"status": map[string]any{"phase": c.text, "conditions": []any{
 			map[string]any{"type": "Ready", "status": "False", "reason": c.text, "message": c.text, "lastTransitionTime": "2026-01-01T00:00:00Z"},
 			map[string]any{"type": c.text, "status": c.text, "reason": c.text, "message": c.text, "lastTransitionTime": c.text},
@@ -95,7 +99,7 @@ func (c *hostileCluster) add(apiVersion, kind, name string, fields map[string]an
 		"annotations": map[string]any{"example.com/note": c.text},
 		"managedFields": []any{map[string]any{
 			"manager": c.text, "operation": "Update", "apiVersion": apiVersion, "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1",
-			"fieldsV1": map[string]any{"f:spec": map[string]any{"f:text": map[string]any{}, "f:" + c.text: map[string]any{}}},
+			"fieldsV1": map[string]any{"f:spec": map[string]any{"f:text": map[string]any{}, "f:" + c.key(): map[string]any{}}},
 		}},
 	}
 	switch kind {
@@ -215,7 +219,7 @@ func (c *hostileCluster) write(t *testing.T, name string, documents ...any) stri
 func (c *hostileCluster) observe(t *testing.T, observer journal.Observer) {
 	vault := journal.Object{Group: vaultKind.Group, Kind: vaultKind.Kind, Namespace: "vaults", Name: "main"}
 	err := errors.New(c.text)
-	outcome := journal.Outcome{Err: err, Class: c.text, Remedy: c.text, Waits: []journal.Wait{{For: c.text}}, Stalled: c.text}
+	outcome := journal.Outcome{Err: err, Class: string(failure.ClassInvalid), Remedy: c.text, Waits: []journal.Wait{{For: c.text}}, Stalled: c.text}
 	run := journal.NewRun(observer, "1", "vault", vault)
 	for _, event := range []journal.Event{
 		journal.Started{Generation: 1, ResourceVersion: "2", Finalizer: vaultFinalizer, Causes: []journal.Cause{{Kind: journal.CauseOwnChange, Object: vault}}},

@@ -48,7 +48,7 @@ var withoutHostileText = map[string]string{
 	"help":                      "it prints the help of others",
 	"init":                      "it writes files, of words that it has checked",
 	"version":                   "it prints what it was built from",
-	"supervise":                 "it passes the output of an operator on",
+	"supervise-operator":        "it passes the output of an operator on",
 	"controlplane build":        "it compiles programs",
 	"controlplane start":        "it starts programs of its own",
 	"controlplane env":          "it prints paths",
@@ -269,7 +269,7 @@ func (c *hostileCluster) pages(t *testing.T) []printed {
 	must(t, err)
 	var all []printed
 	for name, handler := range map[string]http.Handler{"the cluster": page, "the operator": c.page(t)} {
-		for _, address := range []string{"overview", "objects", "objects?q=FORGED", "object?" + vaultQuery, "timeline?" + vaultQuery} {
+		for _, address := range []string{"", "objects", "objects?q=FORGED", "object?" + vaultQuery, "timeline?" + vaultQuery} {
 			all = append(all, printed{address + " of " + name, "html", get(t, handler, view.Path+address)})
 		}
 		all = append(all, printed{"the summary of " + name, "json", printable.JSON(get(t, handler, view.Path+view.SummaryPath))})
@@ -316,7 +316,7 @@ func (c *hostileCluster) serveOperator(t *testing.T) string {
 	}})
 	serve(orphans.ImportPath, orphans.Imports{
 		Systems: []orphans.Import{{Name: c.text, Error: c.text, Objects: []map[string]any{{
-			"apiVersion": "recorded.ctrlkit.dev/v1", "kind": "Vault", "metadata": map[string]any{"name": "found", "annotations": map[string]any{"id": c.text}}, "spec": map[string]any{c.text: c.text},
+			"apiVersion": "recorded.ctrlkit.dev/v1", "kind": "Vault", "metadata": map[string]any{"name": "found", "annotations": map[string]any{"id": c.text}}, "spec": map[string]any{c.key(): c.text},
 		}}}},
 		Adoptions: []orphans.Adoption{{Namespace: "vaults", Patterns: []string{c.text}}},
 	})
@@ -326,7 +326,7 @@ func (c *hostileCluster) serveOperator(t *testing.T) string {
 // report returns the file of a report of simulations of an operator that prints hostile text.
 func (c *hostileCluster) report(t *testing.T) string {
 	plan := simreport.Plan{Order: 1, Text: c.text}
-	return c.write(t, "report.json", simreport.Document{Version: simreport.Version, Simulations: []simreport.Simulation{{
+	content, err := json.Marshal(simreport.Document{Version: simreport.Version, Simulations: []simreport.Simulation{{
 		Package: c.text, Test: c.text, Number: 1, Stopped: c.text, UnusedRules: []string{c.text}, Without: []string{c.text},
 		Findings: []simreport.Finding{{
 			Key: c.text, Class: c.text, Oracle: oracle.NoSecret, Meaning: c.text, Remedy: c.text, Plans: []simreport.Plan{plan},
@@ -337,4 +337,8 @@ func (c *hostileCluster) report(t *testing.T) string {
 			},
 		}},
 	}}})
+	must(t, err)
+	file := filepath.Join(t.TempDir(), "report.json")
+	must(t, os.WriteFile(file, content, 0o600))
+	return file
 }
