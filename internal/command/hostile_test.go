@@ -167,7 +167,7 @@ func (p printed) check(t *testing.T) {
 		t.Errorf("%s shows characters that act: %q", p.what, excerptOf(p.text, strings.IndexFunc(p.text, func(r rune) bool { return r != '\n' && r != '\t' && printable.Acts(r) })))
 	}
 	for line := range strings.Lines(p.text) {
-		if strings.HasPrefix(line, "FORGED") {
+		if strings.HasPrefix(line, "FORGED") && p.format != "html" { // there, its ends mean nothing
 			t.Errorf("%s shows a line of others: %q", p.what, line)
 		}
 	}

@@ -5,8 +5,11 @@ package report
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,6 +43,10 @@ func (st Style) paint(color, text string) string {
 
 // Text writes the document as a person reads it in a terminal.
 func (d *Document) Text(w io.Writer, st Style) error {
+	d, err := d.indented()
+	if err != nil {
+		return err
+	}
 	var b strings.Builder
 	for i := range d.Simulations {
 		s := &d.Simulations[i]
@@ -62,6 +69,44 @@ func (d *Document) Text(w io.Writer, st Style) error {
 		return fmt.Errorf("writing a report: %w", err)
 	}
 	return nil
+}
+
+// indented returns a copy in which no line of a text begins where those of the report do: a report that
+// another one has sent can't add lines to it.
+func (d *Document) indented() (*Document, error) {
+	text, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("copying a report: %w", err)
+	}
+	c := &Document{}
+	if err := json.Unmarshal(text, c); err != nil {
+		return nil, fmt.Errorf("copying a report: %w", err)
+	}
+	indent(reflect.ValueOf(c))
+	return c, nil
+}
+
+var flush = regexp.MustCompile(`\r*\n\r*(\S)`)
+
+func indent(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			indent(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			indent(v.Field(i))
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			indent(v.Index(i))
+		}
+	case reflect.String:
+		if v.CanSet() {
+			v.SetString(flush.ReplaceAllString(v.String(), "\n    $1"))
+		}
+	}
 }
 
 // Overview returns one line at least for each finding: what is wrong, how many plans show it, one
