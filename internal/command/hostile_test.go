@@ -155,7 +155,7 @@ func TestNoCommandShowsHostileText(t *testing.T) {
 }
 
 // inMarkdown matches what is a link, a picture or an element in Markdown.
-var inMarkdown = regexp.MustCompile("(?m)(?:^|[^\\\\])[\\[<]")
+var inMarkdown = regexp.MustCompile(`(?m)(?:^|[^\\])[\[<]`)
 
 // check checks that nothing of others acts.
 func (p printed) check(t *testing.T) {
