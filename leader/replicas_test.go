@@ -1,6 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build unix
+
 package leader_test
 
 import (
