@@ -126,7 +126,8 @@ func keepsAll(was, now []types.UID) bool {
 	return !slices.ContainsFunc(was, func(uid types.UID) bool { return !slices.Contains(now, uid) })
 }
 
-// awaitAdoption waits until the Pods are controlled by the new object, which a StatefulSet does itself.
+// awaitAdoption waits until the Pods are controlled by the new object, which a StatefulSet does
+// itself.
 func (w *change) awaitAdoption() {
 	w.t.Helper()
 	for deadline := time.Now().Add(w.patience); ; time.Sleep(20 * time.Millisecond) {

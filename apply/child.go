@@ -156,8 +156,8 @@ func (c *child) update(ctx context.Context, current client.Object) (client.Objec
 	return answer, err
 }
 
-// claimAsIs makes an object ours that we have applied before, outside this set, and that is to stay as it
-// is: to apply no more than whose it is would remove all else that we have applied.
+// claimAsIs makes an object ours that we have applied before, outside this set, and that is to stay
+// as it is: to apply no more than whose it is would remove all else that we have applied.
 func (c *child) claimAsIs(ctx context.Context, current client.Object) (client.Object, error) {
 	metadata, _ := c.claimed()["metadata"].(map[string]any)
 	metadata = maps.Clone(metadata)

@@ -66,8 +66,8 @@ func copyable() map[string]child {
 	return kinds
 }
 
-// A copy of a child has no owner: wherever it is, and whatever is done with the owner, it stays. One event
-// says so.
+// A copy of a child has no owner: wherever it is, and whatever is done with the owner, it stays.
+// One event says so.
 func TestCopiesAreLeft(t *testing.T) {
 	kinds := copyable()
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
@@ -148,8 +148,8 @@ func TestCopyOfAWantedName(t *testing.T) {
 	}
 }
 
-// A namespace that is copied as people do it stays as it is, beside the operator that keeps the original,
-// whatever becomes of that: nothing of the copy is deleted, nor replaced.
+// A namespace that is copied as people do it stays as it is, beside the operator that keeps the
+// original, whatever becomes of that: nothing of the copy is deleted, nor replaced.
 func testCopiedNamespace(t *testing.T, plane *controlplane.ControlPlane, start func(*testing.T, string) *cluster) {
 	t.Helper()
 	for n, kept := range map[string][]any{"owned": nil, "tracked": {apply.Unowned}} {

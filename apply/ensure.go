@@ -22,16 +22,16 @@ import (
 //	return ctrlkit.RequeueIfError(apply.Ensure(ctx, req, run))
 //
 // It does what [Children] does for each object of a set, and the options are those of [Set.Add],
-// but for what only a set has: a [Wave], [ReadyWhen], and the policies [Keep], [Unowned] and [Once].
-// The object is in no set:
+// but for what only a set has: a [Wave], [ReadyWhen], and the policies [Keep], [Unowned] and
+// [Once]. The object is in no set:
 //
 //   - It is not pruned. It goes with its owner, or when the operator deletes it.
 //   - It need not be ready, and no condition says whether it is: see [Mirror].
 //   - Its kind is watched if the controller owns it.
 //
 // So it is for what is made for good, such as the Job of a run, and for what a step needs to read
-// afterwards. All else is clearer as a set, even of one object. To add to a set an object that Ensure
-// has made needs nothing: it becomes one of the set.
+// afterwards. All else is clearer as a set, even of one object. To add to a set an object that
+// Ensure has made needs nothing: it becomes one of the set.
 func Ensure[T client.Object](ctx context.Context, req *step.Request[T], child client.Object, options ...Option) error {
 	one := &children[T]{settings: newSettings("", []SetOption{Owns(child)}), states: &states{}}
 	one.settings.loose = true

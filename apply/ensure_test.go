@@ -269,8 +269,8 @@ func TestEnsureDoesNotTakeOverWhatAppears(t *testing.T) {
 	must(t, errors.Join(ensure(), ensure()))
 }
 
-// Of a union, the member that is wanted replaces the one that there is, in the same object; and what is
-// settled is not written again.
+// Of a union, the member that is wanted replaces the one that there is, in the same object; and
+// what is settled is not written again.
 func TestEnsureChangesUnions(t *testing.T) {
 	req, writes := ensureRequest(t)
 	child := childDeployment()
@@ -331,7 +331,8 @@ func configMap(name string, data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: data}
 }
 
-// An object of Ensure belongs to no set: a set that wants it takes it, and then Ensure leaves it to the set.
+// An object of Ensure belongs to no set: a set that wants it takes it, and then Ensure leaves it to
+// the set.
 func TestEnsureBesideASet(t *testing.T) {
 	req, _ := ensureRequest(t)
 	must(t, apply.Ensure(t.Context(), req, configMap("child", map[string]string{"a": "1"})))

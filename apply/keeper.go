@@ -213,8 +213,8 @@ func (k *keeper) ensure(ctx context.Context, s *state) {
 	}
 }
 
-// isUnserved reports whether the API server does not have the path of a request, as opposed to its object:
-// the definition of the kind has gone.
+// isUnserved reports whether the API server does not have the path of a request, as opposed to its
+// object: the definition of the kind has gone.
 func isUnserved(err error) bool {
 	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "the server could not find the requested resource")
 }

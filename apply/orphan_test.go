@@ -148,8 +148,8 @@ func kubectl(t *testing.T, plane *controlplane.ControlPlane, stdin string, args 
 	return string(out)
 }
 
-// eachOrphaning runs a test for each way to keep children, and with an operator that sees the deletion
-// at once or late.
+// eachOrphaning runs a test for each way to keep children, and with an operator that sees the
+// deletion at once or late.
 func eachOrphaning(t *testing.T, run func(t *testing.T, name string, test func(*testing.T, *orphaning))) {
 	t.Helper()
 	for _, tt := range orphanable() {

@@ -24,8 +24,9 @@ const (
 	Paused = "Paused"
 )
 
-// PauseAnnotation on an object makes its engine leave it alone, its deletion included, unless the value
-// is "false". The condition [Paused] reports that, and an invalid value, which counts as "true".
+// PauseAnnotation on an object makes its engine leave it alone, its deletion included, unless the
+// value is "false". The condition [Paused] reports that, and an invalid value, which counts as
+// "true".
 const PauseAnnotation = "ctrlkit.dev/paused"
 
 // A Severity says how bad a condition is. The zero value is none; functions that need a severity

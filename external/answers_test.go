@@ -86,8 +86,8 @@ func returned(t *testing.T, answer, client string) error {
 	return nil
 }
 
-// happens is what follows from an answer: the class, the severity, when it is tried again, and whether it
-// counts.
+// happens is what follows from an answer: the class, the severity, when it is tried again, and
+// whether it counts.
 func happens(t *testing.T, answer error) []string {
 	t.Helper()
 	n, c := 0, newCalls(Calls[configMap]{Failures: 1})

@@ -34,8 +34,8 @@ func TestEachObjectTriesAfterOnePause(t *testing.T) {
 	})
 }
 
-// The wait for a system that is left alone says what it has answered last, and holds still while only
-// the numbers of requests differ.
+// The wait for a system that is left alone says what it has answered last, and holds still while
+// only the numbers of requests differ.
 func TestTheWaitSaysWhatHasFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, n := newCalls(Calls[configMap]{Failures: 2, Pause: time.Minute}), 0
@@ -54,8 +54,8 @@ func TestTheWaitSaysWhatHasFailed(t *testing.T) {
 	})
 }
 
-// A change of what Connect has read ends that a system is left alone. That another object is read, or the
-// same again, does not.
+// A change of what Connect has read ends that a system is left alone. That another object is read,
+// or the same again, does not.
 func TestChangedCredentialsAreTriedAtOnce(t *testing.T) {
 	secret := func(uid types.UID, version string) *readings {
 		r := newReadings()

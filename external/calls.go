@@ -43,9 +43,9 @@ type Calls[T client.Object] struct {
 	Burst     int
 
 	// Failures is after how many failures in a row a system is left alone for Pause: 5, and 30
-	// seconds. It ends earlier when an object changes that Connect reads, such as the credentials. What
-	// the client has marked as an answer does not count, such as that a name is invalid; any other
-	// error does, also one such as "500" or "401".
+	// seconds. It ends earlier when an object changes that Connect reads, such as the credentials.
+	// What the client has marked as an answer does not count, such as that a name is invalid; any
+	// other error does, also one such as "500" or "401".
 	Failures int
 	Pause    time.Duration
 
@@ -78,8 +78,8 @@ type breaker struct {
 	read map[types.UID]string // the versions of what Connect has read
 }
 
-// failing says of a system that it is left alone, and why. It holds still while only numbers differ, such
-// as those of requests.
+// failing says of a system that it is left alone, and why. It holds still while only numbers
+// differ, such as those of requests.
 func (b *breaker) failing(times int) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,8 +105,8 @@ func (b *breaker) failed(reached error) {
 // numbers matches what differs between two answers that say the same.
 var numbers = regexp.MustCompile(`[0-9a-fA-F-]*[0-9][0-9a-fA-F-]*`)
 
-// readings are the versions of what a Connect has read: of objects without a generation, such as Secrets,
-// that of their content.
+// readings are the versions of what a Connect has read: of objects without a generation, such as
+// Secrets, that of their content.
 type readings struct {
 	mu       sync.Mutex // for versions
 	versions map[types.UID]string
@@ -356,8 +356,8 @@ func (c *calls[T]) guarded(obj T, b *breaker, call func() (reached, err error)) 
 	return c.soon(reached, err)
 }
 
-// soon has a failure that counts against the system tried again within Pause, as it is once the system is
-// left alone: the failures of other steps of an object make its backoff no longer.
+// soon has a failure that counts against the system tried again within Pause, as it is once the
+// system is left alone: the failures of other steps of an object make its backoff no longer.
 func (c *calls[T]) soon(reached, err error) error {
 	if !counts(reached) {
 		return err

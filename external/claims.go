@@ -184,9 +184,9 @@ func ownNamespace() string {
 }
 
 // A ledger has the claims of one type of resources. What it remembers are the claims of the objects
-// whose operator it serves, so that an idle object costs no read. They change by this process, unless
-// they were given away: those are read live, and so is each before the resource is changed. All else is
-// read live.
+// whose operator it serves, so that an idle object costs no read. They change by this process,
+// unless they were given away: those are read live, and so is each before the resource is changed.
+// All else is read live.
 type ledger struct {
 	namespace string
 	kind      string // Options.Type, or the kind of the objects

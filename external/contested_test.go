@@ -24,9 +24,9 @@ const refused = "the object is refused, which is an error until it names another
 
 const alone = "with its owner the resource is gone, and who has named it makes one of its own"
 
-// Whatever goes wrong: what the owner of another object writes into that one, with every word that it has,
-// changes nothing of the resource, and neither does its deletion. This holds also in a system that stores no
-// owners, and with several workers.
+// Whatever goes wrong: what the owner of another object writes into that one, with every word that
+// it has, changes nothing of the resource, and neither does its deletion. This holds also in a
+// system that stores no owners, and with several workers.
 func TestNothingOfTheLiving(t *testing.T) {
 	rings.Test(t, "simulates")
 	for _, class := range classes() {

@@ -60,8 +60,8 @@ func (s deletion[T]) run(ctx context.Context) (ctrl.Result, error) {
 	return ctrlkit.PollFor("the resource "+s.id+" to be deleted", s.options.Busy)
 }
 
-// ended ends the claim of an object whose resource is gone, when no call of Delete can be in progress any
-// more: it would delete what another object makes under the same name.
+// ended ends the claim of an object whose resource is gone, when no call of Delete can be in
+// progress any more: it would delete what another object makes under the same name.
 func (s deletion[T]) ended(ctx context.Context) (ctrl.Result, error) {
 	o := ownership[T](s)
 	if c := s.facts.claim; c != nil && c.uid == s.req.Object.GetUID() && !s.memory.get(c.uid).deleted && time.Since(c.ending) < s.calls.Deadline {

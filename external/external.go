@@ -157,7 +157,8 @@ var (
 // ChecksVerbs implements [lifecycle.VerbChecker].
 func (e *external[T]) ChecksVerbs() {}
 
-// watches are those of the connector and of what it reads, and that of the Secrets which are published.
+// watches are those of the connector and of what it reads, and that of the Secrets which are
+// published.
 func (e *external[T]) watches() []step.Watch {
 	all := slices.Clone(e.options.Lifecycle.Watches)
 	isSecret := func(obj client.Object) bool { _, ok := obj.(*corev1.Secret); return ok }

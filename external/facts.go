@@ -245,8 +245,8 @@ func (s survey[T]) holderOf(ctx context.Context, h holder) (client.Object, error
 	return obj, err
 }
 
-// living returns the object of a kind whose objects have resources of the type that has a UID, nil if
-// there is none. Live asks the API server.
+// living returns the object of a kind whose objects have resources of the type that has a UID, nil
+// if there is none. Live asks the API server.
 func (s survey[T]) living(ctx context.Context, uid string, live bool) (client.Object, error) {
 	for _, kind := range append([]client.Object{s.req.Object}, s.options.SharedWith...) {
 		obj, err := s.livingOf(ctx, kind, types.UID(uid), live)

@@ -115,8 +115,8 @@ func refusal(r *http.Request) *http.Response {
 	return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(status)), Request: r}
 }
 
-// besides are what else is wrong with an object, besides the outage, and how often its status is written
-// after so many calls: what says the same is not written again.
+// besides are what else is wrong with an object, besides the outage, and how often its status is
+// written after so many calls: what says the same is not written again.
 var besides = []struct {
 	what   string
 	do     func(o *outage, req *step.Request[*Silo]) error
@@ -142,9 +142,9 @@ var besides = []struct {
 
 func atMost(n int) func(int) int { return func(int) int { return n } }
 
-// An outage of ten minutes costs, and ends, as docs/external.md and docs/steps.md say, whatever else is
-// wrong with the objects: each is tried again within one pause, and before and after it polled, although
-// another step of it fails.
+// An outage of ten minutes costs, and ends, as docs/external.md and docs/steps.md say, whatever
+// else is wrong with the objects: each is tried again within one pause, and before and after it
+// polled, although another step of it fails.
 func TestAnOutageOfTenMinutes(t *testing.T) {
 	const objects = 200
 	rings.Test(t, "takes seconds")

@@ -105,8 +105,9 @@ func (s ownership[T]) secure(ctx context.Context) error {
 	return nil
 }
 
-// confirm reads a claim that this process remembers, before the resource is changed or created once more:
-// another process of the operator may have let the object to which it was given take it since.
+// confirm reads a claim that this process remembers, before the resource is changed or created once
+// more: another process of the operator may have let the object to which it was given take it
+// since.
 func (s ownership[T]) confirm(ctx context.Context) error {
 	if s.options.StoresOwner || s.claims.of(s.req.Object.GetUID()) == nil || s.seen.State != Drifted && s.seen.State != Absent {
 		return nil
@@ -115,8 +116,8 @@ func (s ownership[T]) confirm(ctx context.Context) error {
 	return err
 }
 
-// held reads the claim of the resource, which the object has. It is an error if it has it no more: to decide
-// again is right.
+// held reads the claim of the resource, which the object has. It is an error if it has it no more:
+// to decide again is right.
 func (s ownership[T]) held(ctx context.Context) (*claim, error) {
 	r, own := s.registrar(), s.req.Object.GetUID()
 	c, err := r.get(ctx, s.key())

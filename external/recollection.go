@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A recollection has a session know what the annotations of its object, the claim and this process know of
-// the resource.
+// A recollection has a session know what the annotations of its object, the claim and this process
+// know of the resource.
 type recollection[T client.Object] struct{ *session[T] }
 
 // recall sets the id and the record to what the annotations say, and to what this process knows
@@ -35,8 +35,8 @@ func (s recollection[T]) recall() {
 	}
 }
 
-// present has a record that is of a time to come be of now: the clock of its process was wrong, or a person
-// has written it.
+// present has a record that is of a time to come be of now: the clock of its process was wrong, or
+// a person has written it.
 func (s recollection[T]) present() {
 	if now := time.Now(); s.record.at.After(now.Add(mostSkew)) {
 		s.record.at = now
@@ -47,9 +47,9 @@ func (s recollection[T]) present() {
 // mostSkew is by how much clocks of machines may differ.
 const mostSkew = time.Minute
 
-// readClaimed sets the id to that of the claim of the object where the annotations have none. The resource
-// of an object that is being deleted is that of its claim, or that which this process knows to be its
-// own, whatever they say.
+// readClaimed sets the id to that of the claim of the object where the annotations have none. The
+// resource of an object that is being deleted is that of its claim, or that which this process
+// knows to be its own, whatever they say.
 func (s recollection[T]) readClaimed() {
 	obj := s.req.Object
 	uid, deleted := obj.GetUID(), !obj.GetDeletionTimestamp().IsZero()

@@ -20,8 +20,8 @@ import (
 //	refused 2026-11-22T10:00:00Z
 //	none
 //
-// It helps to find what a crash has left, and proves nothing: all who may edit the object can write it. Words
-// of other versions of this package are kept.
+// It helps to find what a crash has left, and proves nothing: all who may edit the object can write
+// it. Words of other versions of this package are kept.
 type record struct {
 	step    string // begun, created, refused, nothing, or empty if there is no record
 	at      time.Time

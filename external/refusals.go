@@ -56,8 +56,8 @@ func (s refusals[T]) refusal() error {
 	return s.foreign("it exists, and nothing shows that it was made for this object", other+"; or, to have the object adopt it, "+s.naming())
 }
 
-// foreign is the failure of an object whose resource is not its own. It may become its own without an
-// event.
+// foreign is the failure of an object whose resource is not its own. It may become its own without
+// an event.
 func (s refusals[T]) foreign(why, remedy string) error {
 	if s.req.Conditions != nil {
 		s.req.Conditions.MarkHealthy(ConditionFailed, ReasonNone, "") // the system has answered

@@ -75,7 +75,8 @@ func TestRightToAdopt(t *testing.T) {
 	}
 }
 
-// Adopting stores the owner in a process that knows nothing of the system: another cluster is refused then.
+// Adopting stores the owner in a process that knows nothing of the system: another cluster is
+// refused then.
 func TestAdoptedOnce(t *testing.T) {
 	eachIdentity(t, func(t *testing.T, d *siloDesk) {
 		d.store.all["x"] = &stored{id: "x", size: "small"}
@@ -132,8 +133,8 @@ func TestTimesToCome(t *testing.T) {
 	})
 }
 
-// An edited id is refused, and says which resource the object has. The deletion leaves what it names, and
-// not the own one.
+// An edited id is refused, and says which resource the object has. The deletion leaves what it
+// names, and not the own one.
 func TestEditedID(t *testing.T) {
 	for _, system := range []string{"stored", "ownerless", "kept"} {
 		for _, restarted := range []bool{false, true} {
@@ -174,8 +175,8 @@ func TestEditedID(t *testing.T) {
 	}
 }
 
-// Objects of a former version of this package have nothing but their annotations. They get claims, once, and
-// what is recorded by two is left to a person. From then on no annotation counts.
+// Objects of a former version of this package have nothing but their annotations. They get claims,
+// once, and what is recorded by two is left to a person. From then on no annotation counts.
 func TestRecordsBecomeClaims(t *testing.T) {
 	eachIdentityOf(t, "", func(t *testing.T, d *siloDesk) {
 		d.in("ownerless")
@@ -234,8 +235,8 @@ func claims(d *siloDesk) []string {
 	return all
 }
 
-// Lost claims stop what they protect, and destroy nothing. Who deletes the mark of their completeness has them
-// made once more.
+// Lost claims stop what they protect, and destroy nothing. Who deletes the mark of their
+// completeness has them made once more.
 func TestLostClaims(t *testing.T) {
 	eachIdentityOf(t, "", func(t *testing.T, d *siloDesk) {
 		d.in("ownerless")

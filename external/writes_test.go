@@ -118,7 +118,8 @@ func TestRequestsOfALife(t *testing.T) {
 	}
 }
 
-// A claim costs one write for a creation, two for a deletion, and none in between, also after a restart.
+// A claim costs one write for a creation, two for a deletion, and none in between, also after a
+// restart.
 func TestRequestsOfClaims(t *testing.T) {
 	for name, want := range map[string]string{
 		"name":    "observe METADATA CLAIM create observe STATUS",

@@ -67,9 +67,9 @@ func Mark(err error, options ...Option) error {
 	return c
 }
 
-// Terminal returns err as a failure that no retry ends before a person changes something, nil if err is
-// nil: [Mark] with [ClassTerminal], a reason and a remedy. One that is empty stays as it is, that of an
-// inner error or of the class.
+// Terminal returns err as a failure that no retry ends before a person changes something, nil if
+// err is nil: [Mark] with [ClassTerminal], a reason and a remedy. One that is empty stays as it is,
+// that of an inner error or of the class.
 func Terminal(err error, reason, remedy string, options ...Option) error {
 	of := []Option{WithClass(ClassTerminal)}
 	if reason != "" {

@@ -81,7 +81,8 @@ type Handler[T client.Object] struct {
 	Resync bool
 }
 
-// An Entry is registered with a [Registry]: a [Handler], or the result of [Steps], [Status] or [Generate].
+// An Entry is registered with a [Registry]: a [Handler], or the result of [Steps], [Status] or
+// [Generate].
 type Entry interface {
 	// prepare returns the handler for a registry. The error names all mistakes in it.
 	prepare(r *Registry) (*entry, error)

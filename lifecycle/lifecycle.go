@@ -53,8 +53,8 @@ type Options struct {
 	// change anything, within a tenth of it: see [Spread]. If it is zero, an event does that.
 	Refresh time.Duration
 
-	// Watches are those that end the waits of the reconciler, and that show it a change; Conditions are
-	// those that it sets; Uses is what it does with objects of other kinds: see package step. A
+	// Watches are those that end the waits of the reconciler, and that show it a change; Conditions
+	// are those that it sets; Uses is what it does with objects of other kinds: see package step. A
 	// reference of package reference has all three of itself.
 	Watches    []step.Watch
 	Conditions []condition.Declaration

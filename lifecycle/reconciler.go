@@ -15,8 +15,8 @@ import (
 
 // A Reconciler makes what an object stands for as its spec wants it, and removes it. One value
 // serves all objects, at the same time. Further abilities are optional interfaces: [Claimer],
-// [StatusUpdater], [Releaser], [Finisher] and [VerbChecker]. What it watches and which conditions it sets
-// is in the [Options].
+// [StatusUpdater], [Releaser], [Finisher] and [VerbChecker]. What it watches and which conditions
+// it sets is in the [Options].
 //
 //   - Each is idempotent: it is called again after every error, crash and change.
 //   - Each may change the metadata and the status of req.Object, which the engine writes at the

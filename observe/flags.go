@@ -14,8 +14,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/localhost"
 )
 
-// BindFlags adds flags for what an operator serves, with the names that kubebuilder gives them, and sets
-// options as they say:
+// BindFlags adds flags for what an operator serves, with the names that kubebuilder gives them, and
+// sets options as they say:
 //
 //		--metrics-bind-address, --health-probe-bind-address   "0" serves nothing
 //		--metrics-secure                                      serve metrics over TLS

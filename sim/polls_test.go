@@ -20,8 +20,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
-// An operator that renews a time in a status by the clock becomes idle, also after a fault, and is proved
-// to be idle. One that writes another field by the clock does not, nor one that renews without a pause.
+// An operator that renews a time in a status by the clock becomes idle, also after a fault, and is
+// proved to be idle. One that writes another field by the clock does not, nor one that renews
+// without a pause.
 func TestHeartbeat(t *testing.T) {
 	rings.Test(t, "simulates")
 	for _, test := range []struct {

@@ -66,7 +66,8 @@ func TestGraveViolationsEndTheExploration(t *testing.T) {
 	}
 }
 
-// An oracle that has to end the exploration can't be switched off in silence where it does not hold.
+// An oracle that has to end the exploration can't be switched off in silence where it does not
+// hold.
 func TestSwitchedOffEnds(t *testing.T) {
 	rings.Test(t, "simulates")
 	busy := deploymentWorkload(func(ctx context.Context, o *operation) error {

@@ -239,8 +239,8 @@ func (c *conditions[T]) says(reason string) bool {
 }
 
 // announce records in the journal which conditions have changed, after they were written, and one
-// Kubernetes event for each reason for which some have become unhealthy. Two of one reason would be a
-// series, which shows the text of one, and whose second request may overtake the first.
+// Kubernetes event for each reason for which some have become unhealthy. Two of one reason would be
+// a series, which shows the text of one, and whose second request may overtake the first.
 func (c *conditions[T]) announce(ctx context.Context, obj T) {
 	recorder, set := c.engine.options.Recorder, c.req.Conditions
 	if set == nil {

@@ -17,9 +17,10 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/tenure"
 )
 
-// A drain hands over the objects that no worker has. All workers may be busy with steps that hang, and
-// what the sharder moves must not wait for them. An object whose reconcile runs is left to its worker,
-// and tried again when the reconcile has ended. A nil *drain is that of an engine without a shard.
+// A drain hands over the objects that no worker has. All workers may be busy with steps that hang,
+// and what the sharder moves must not wait for them. An object whose reconcile runs is left to its
+// worker, and tried again when the reconcile has ended. A nil *drain is that of an engine without a
+// shard.
 type drain struct {
 	handOver func(context.Context, types.NamespacedName) error
 

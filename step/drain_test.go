@@ -16,8 +16,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/tenure"
 )
 
-// Objects that no reconcile has are handed over, also when they were asked for before the start. One
-// that a reconcile has is when that has ended. What fails is tried again.
+// Objects that no reconcile has are handed over, also when they were asked for before the start.
+// One that a reconcile has is when that has ended. What fails is tried again.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log []string

@@ -21,8 +21,8 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 )
 
-// Failures that alternate back off as one failure does: the write that says the other reason does not
-// have the steps run again at once.
+// Failures that alternate back off as one failure does: the write that says the other reason does
+// not have the steps run again at once.
 func TestAlternatingFailuresBackOff(t *testing.T) {
 	internal := apierrors.NewInternalError(errors.New("boom"))
 	wait := func(every time.Duration) error {
@@ -60,8 +60,8 @@ func TestAlternatingFailuresBackOff(t *testing.T) {
 	}
 }
 
-// What another client changes is tried at once, whatever the backoff: also a part of the status, beside
-// our write.
+// What another client changes is tried at once, whatever the backoff: also a part of the status,
+// beside our write.
 func TestAChangeCutsABackoffShort(t *testing.T) {
 	tests := []struct {
 		name   string

@@ -144,8 +144,8 @@ type Options[T client.Object] struct {
 	// one, as without a ring, every object is the engine's own.
 	//
 	//   - An object that the sharder moves is handed over between two reconciles, after a pending
-	//     cleanup of an earlier object of its name, also while all workers are busy with others. No step
-	//     runs for it, and nothing is kept of it.
+	//     cleanup of an earlier object of its name, also while all workers are busy with others. No
+	//     step runs for it, and nothing is kept of it.
 	//   - An object that has left the cache is not taken for a deleted one before the API server was
 	//     asked. That needs APIReader.
 	//   - An engine that [Engine.Complete] does not connect needs [sharding.Shard.Claim].

@@ -13,8 +13,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 )
 
-// A queueLimiter is the limiter of the queue. The engine alone forgets failures: the queue would forget
-// those of an object that waits for its cache, or for something else between two failures.
+// A queueLimiter is the limiter of the queue. The engine alone forgets failures: the queue would
+// forget those of an object that waits for its cache, or for something else between two failures.
 type queueLimiter struct {
 	*failure.Limiter[reconcile.Request]
 }
@@ -58,8 +58,8 @@ func (f *failures) classify(ctx context.Context, out *outcome) {
 	out.silent = out.silent || out.failure.Silent(max(f.count, *f.conflicts))
 }
 
-// atMost shortens the backoff of a failure to a time that was requested beside it, zero if none was.
-// It reports whether it has.
+// atMost shortens the backoff of a failure to a time that was requested beside it, zero if none
+// was. It reports whether it has.
 func (f *failures) atMost(out *outcome, after time.Duration) bool {
 	if after <= 0 || after >= out.delay {
 		return false

@@ -12,8 +12,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 )
 
-// PauseAnnotation on an object has the engine leave the object alone, its deletion included, unless its
-// value is "false". The condition Paused says so, and an invalid value, which counts as "true".
+// PauseAnnotation on an object has the engine leave the object alone, its deletion included, unless
+// its value is "false". The condition Paused says so, and an invalid value, which counts as "true".
 const PauseAnnotation = condition.PauseAnnotation
 
 // Reasons of the condition Paused.

@@ -14,9 +14,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/text"
 )
 
-// A recorder is the recorder of an engine, for all that record an event. The API server refuses a note
-// that is too long, and client-go drops the event. Equal events are one series of client-go only if they
-// regard the same version of an object, so they regard none.
+// A recorder is the recorder of an engine, for all that record an event. The API server refuses a
+// note that is too long, and client-go drops the event. Equal events are one series of client-go
+// only if they regard the same version of an object, so they regard none.
 type recorder struct{ events.EventRecorder }
 
 // Eventf implements [events.EventRecorder].

@@ -26,8 +26,8 @@ func (r *regards) Eventf(regarding, related runtime.Object, eventType, reason, a
 	r.world.Eventf(regarding, related, eventType, reason, action, note, args...)
 }
 
-// Events are cut to what the API server accepts, by all that record them, and regard no version of the
-// object: equal ones are one series.
+// Events are cut to what the API server accepts, by all that record them, and regard no version of
+// the object: equal ones are one series.
 func TestEventsAreShortened(t *testing.T) {
 	w := newWorld(t, newThing())
 	r := &regards{world: w}
@@ -54,8 +54,8 @@ func TestEventsAreShortened(t *testing.T) {
 	}
 }
 
-// Conditions that become unhealthy for one reason are one event, which has all they say, and those of
-// two reasons are two.
+// Conditions that become unhealthy for one reason are one event, which has all they say, and those
+// of two reasons are two.
 func TestOneEventForAReason(t *testing.T) {
 	for _, test := range []struct {
 		reason string

@@ -14,8 +14,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 )
 
-// A field of the status that the definition refuses, because it is older than the operator, costs that
-// field: the conditions say which one, and the rest of the status is written.
+// A field of the status that the definition refuses, because it is older than the operator, costs
+// that field: the conditions say which one, and the rest of the status is written.
 func TestAStatusFieldThatTheDefinitionRefuses(t *testing.T) {
 	tests := []struct {
 		name, phase, ready string

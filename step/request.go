@@ -160,8 +160,9 @@ func (r *Request[T]) Snapshot() T {
 
 // Event records a Kubernetes event about the object, with the recorder of the engine: without one it
 // does nothing. EventType is corev1.EventTypeNormal or corev1.EventTypeWarning, action is what was
-// done, such as "Delete". A text of more than 1024 bytes is cut. Events of one type, reason and action are
-// one series, with the text of the first one, and too many are dropped, as client-go does.
+// done, such as "Delete". A text of more than 1024 bytes is cut. Events of one type, reason and
+// action are one series, with the text of the first one, and too many are dropped, as client-go
+// does.
 func (r *Request[T]) Event(eventType, reason, action, format string, args ...any) {
 	if r.Recorder != nil {
 		r.Recorder.Eventf(r.Object, nil, eventType, reason, action, format, args...)
@@ -209,8 +210,8 @@ func (r *Request[T]) DependOn(changes func() uint64) {
 // has failed, waited or written other objects, is a minute ago, or was in another process.
 func (r *Request[T]) OnlySaved() bool { return r.onlySaved != nil && r.onlySaved() }
 
-// Classify classifies an error as the engine will, by Options.Failures: for what a step says of it in a
-// condition of its own, which then agrees with Ready and Stalled.
+// Classify classifies an error as the engine will, by Options.Failures: for what a step says of it
+// in a condition of its own, which then agrees with Ready and Stalled.
 func (r *Request[T]) Classify(err error) failure.Classification {
 	if r.table == nil {
 		return failure.Classify(err)

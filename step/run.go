@@ -186,8 +186,8 @@ func (r *run[T]) endEarly(ctx context.Context, how journal.Result, after time.Du
 }
 
 // finish records how a reconcile ended, and returns what controller-runtime expects. If there is an
-// error, the delay comes from the rate limiter, which knows it: the backoff, or the time that another
-// step has requested if that is earlier.
+// error, the delay comes from the rate limiter, which knows it: the backoff, or the time that
+// another step has requested if that is earlier.
 func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (reconcile.Result, error) {
 	if out.err != nil && out.failure.Class == "" {
 		r.failures.classify(ctx, &out)
@@ -233,7 +233,8 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 	}
 }
 
-// noteEnd records the end of a reconcile. Asked says that a requested time comes before the backoff.
+// noteEnd records the end of a reconcile. Asked says that a requested time comes before the
+// backoff.
 func (r *run[T]) noteEnd(ctx context.Context, how journal.Result, out outcome, result reconcile.Result, asked bool) {
 	o := journal.Outcome{Err: out.err, Class: string(out.failure.Class), Remedy: out.failure.Remedy, RequeueAfter: result.RequeueAfter}
 	for _, w := range out.waits {

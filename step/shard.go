@@ -88,8 +88,8 @@ func (e *Engine[T]) drains(obj client.Object) bool {
 	return drains
 }
 
-// handOverIdle hands over an object of which no reconcile runs, as the gate of a reconcile would. One
-// with a pending cleanup is left to the reconcile, which comes to that first.
+// handOverIdle hands over an object of which no reconcile runs, as the gate of a reconcile would.
+// One with a pending cleanup is left to the reconcile, which comes to that first.
 func (e *Engine[T]) handOverIdle(ctx context.Context, key types.NamespacedName) error {
 	ctx, cancel, err := tenure.Begin(ctx)
 	defer cancel()

@@ -136,8 +136,8 @@ func (w *writer[T]) send(ctx context.Context, part savedPart, ours T, content an
 	return answer, nil
 }
 
-// sendExpecting sends a patch of the status, whose event is an [echo] if the write is quiet. What was
-// applied to a version of another client shows the change of that one, too.
+// sendExpecting sends a patch of the status, whose event is an [echo] if the write is quiet. What
+// was applied to a version of another client shows the change of that one, too.
 func (w *writer[T]) sendExpecting(ctx context.Context, ours T, content any) (T, error) {
 	if !w.quiet || w.rebased {
 		w.memory.echo.Store(nil)
@@ -304,8 +304,8 @@ func (w *writer[T]) merge(part savedPart, ours, theirs T, conflict error) (any, 
 	return patch, changed, nil
 }
 
-// refusedStatus returns the fields of the status that an error of the API server names, nil if it names
-// none, or the conditions.
+// refusedStatus returns the fields of the status that an error of the API server names, nil if it
+// names none, or the conditions.
 func refusedStatus(err error) []string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {

@@ -16,7 +16,8 @@ import (
 
 // Server returns a webhook server, for manager.Options.WebhookServer, that serves with the
 // certificates of the Rotator and runs it. CertDir and what belongs to it is not used. Its
-// StartedChecker also needs [Rotator.Ready]. HTTP/2 is off, unless a function of TLSOpts sets NextProtos.
+// StartedChecker also needs [Rotator.Ready]. HTTP/2 is off, unless a function of TLSOpts sets
+// NextProtos.
 //
 // A manager starts it before its caches, and a cache may need a conversion webhook. Therefore the
 // Rotator is no Runnable of its own here: a manager starts those after the caches.

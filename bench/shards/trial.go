@@ -328,8 +328,8 @@ func (t *trial) awaitLeaving(ctx context.Context, what string, want int, is func
 	return nil
 }
 
-// during changes all objects, and deletes others, while the ring changes, and says how many objects moved, and how long
-// it took until all belonged to living shards.
+// during changes all objects, and deletes others, while the ring changes, and says how many objects
+// moved, and how long it took until all belonged to living shards.
 func (t *trial) during(ctx context.Context, what string, do func() error) error {
 	if err := t.createLeaving(ctx); err != nil {
 		return err

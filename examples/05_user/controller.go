@@ -88,7 +88,8 @@ func addDatabases(mgr ctrl.Manager, d dependencies, serverOf *reference.Referenc
 		Observers: observers, SkipUnchanged: true,
 	}, external.New("Database", databases{d, serverOf}, external.Options[*v1.Database]{
 		Identity: external.ByName(databaseName), Poll: poll, References: []reference.Of[*v1.Database]{serverOf},
-		// MySQL stores no owners: whose a database is, is a claim. Several Servers may have one address.
+		// MySQL stores no owners: whose a database is, is a claim. Several Servers may have one
+		// address.
 		ClaimNamespace: d.claims,
 		Calls:          external.Calls[*v1.Database]{System: func(obj *v1.Database) string { return obj.Status.Address }},
 	}))

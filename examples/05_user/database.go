@@ -100,7 +100,8 @@ func (c *databaseClient) Observe(ctx context.Context, obj *v1.Database, id strin
 	return seen, nil
 }
 
-// drift returns the fields of the spec in which the settings of a database differ from those that are wanted.
+// drift returns the fields of the spec in which the settings of a database differ from those that
+// are wanted.
 func (s Settings) drift(now Settings) (fields []string) {
 	if s.CharacterSet != "" && s.CharacterSet != now.CharacterSet {
 		fields = append(fields, "spec.characterSet")
@@ -120,8 +121,8 @@ func (c *databaseClient) Create(ctx context.Context, obj *v1.Database, creation 
 	return creation.Name, c.server.CreateDatabase(ctx, creation.Name, wanted(obj))
 }
 
-// Update implements [external.Client]. It is also called when the object has adopted the database, to store
-// its owner, and the server stores none.
+// Update implements [external.Client]. It is also called when the object has adopted the database,
+// to store its owner, and the server stores none.
 func (c *databaseClient) Update(ctx context.Context, obj *v1.Database, id string) error {
 	if len(wanted(obj).drift(c.now)) == 0 {
 		return nil

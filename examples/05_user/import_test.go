@@ -23,8 +23,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/policy"
 )
 
-// Databases that were made by hand are imported, 40 in make test and 200 in make explore: applied in a
-// Namespace whose owner allows it, their manifests adopt them, and no statement changes a
+// Databases that were made by hand are imported, 40 in make test and 200 in make explore: applied
+// in a Namespace whose owner allows it, their manifests adopt them, and no statement changes a
 // database. Of what has an object, nothing is imported again.
 func TestImport(t *testing.T) {
 	c := exampletest.NewCluster(t, &shared, simScheme(t))

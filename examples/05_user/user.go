@@ -47,7 +47,8 @@ var (
 	_ lifecycle.StatusUpdater[*v1.User] = accounts{}
 )
 
-// options returns the options of the step of accounts, with the conditions of a User and the watch of Servers.
+// options returns the options of the step of accounts, with the conditions of a User and the watch
+// of Servers.
 func (a accounts) options() lifecycle.Options {
 	return lifecycle.Options{
 		Refresh: poll, Watches: a.server.Watches(),

@@ -25,9 +25,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/policy"
 )
 
-// A tenant who may edit one namespace, on a real control plane, and an operator of what has a name in a
-// real PostgreSQL: whatever the tenant writes, nothing of a victim in another namespace is changed, deleted,
-// read or blocked.
+// A tenant who may edit one namespace, on a real control plane, and an operator of what has a name
+// in a real PostgreSQL: whatever the tenant writes, nothing of a victim in another namespace is
+// changed, deleted, read or blocked.
 func TestTenantTakesNothing(t *testing.T) {
 	rings.Explore(t, "takes minutes with a real PostgreSQL")
 	db := startPostgreSQL(t)
@@ -68,8 +68,8 @@ type attack struct {
 	stop   func() // the operator
 }
 
-// thief creates an object of the tenant that names the resource of the victim. It does not begin before its
-// annotations are as the attack wants them: those that depend on its UID, too.
+// thief creates an object of the tenant that names the resource of the victim. It does not begin
+// before its annotations are as the attack wants them: those that depend on its UID, too.
 func (a *attack) thief(name, id string, annotations func(thief client.Object) []string) client.Object {
 	a.Helper()
 	obj := a.add(a.tenant, name, id, condition.PauseAnnotation, "true")
@@ -84,7 +84,8 @@ func (a *attack) restart(account string) {
 	a.stop = a.operate(account, 10)
 }
 
-// intact checks that the row of the victim was not written, and that the tenant has no Secret with it.
+// intact checks that the row of the victim was not written, and that the tenant has no Secret with
+// it.
 func (a *attack) intact(when string) {
 	a.Helper()
 	if after := a.row(a.id); after != a.before {
@@ -99,8 +100,8 @@ func (a *attack) intact(when string) {
 	}
 }
 
-// end deletes what the tenant has. After that, and in any case, the victim has its resource, and can change and
-// delete it.
+// end deletes what the tenant has. After that, and in any case, the victim has its resource, and
+// can change and delete it.
 func (a *attack) end() {
 	a.Helper()
 	defer a.stop()
@@ -224,8 +225,8 @@ var attacks = []struct {
 	{"the claims", readsClaims},
 }
 
-// takesBack gives something to another object, which takes it, and then takes the word back or gives it to
-// one more.
+// takesBack gives something to another object, which takes it, and then takes the word back or
+// gives it to one more.
 func takesBack(a *attack) {
 	giver := a.add(a.tenant, "giver", "given")
 	a.awaitReady(giver)
@@ -254,8 +255,8 @@ func takesBack(a *attack) {
 	}
 }
 
-// adoptsOpened names the superuser, before and after the owner of the namespace has opened other ids. What
-// is adopted is stored at once.
+// adoptsOpened names the superuser, before and after the owner of the namespace has opened other
+// ids. What is adopted is stored at once.
 func adoptsOpened(a *attack) {
 	super := a.row("postgres")
 	a.exec(fmt.Sprintf("CREATE %s legacy_1", a.kind))
@@ -311,8 +312,8 @@ func adoptsOpened(a *attack) {
 	}
 }
 
-// lostOwner names what an object has left that was deleted without its operator. Its owner has it back with
-// the word of the condition, and the tenant has not.
+// lostOwner names what an object has left that was deleted without its operator. Its owner has it
+// back with the word of the condition, and the tenant has not.
 func lostOwner(a *attack) {
 	lost := a.add(a.Namespace, "lost", "lost")
 	a.awaitReady(lost)
@@ -383,7 +384,8 @@ func readsClaims(a *attack) {
 	a.refused(thief)
 }
 
-// testOneName has ten objects of two namespaces that name the same, and come at the same time: one has it.
+// testOneName has ten objects of two namespaces that name the same, and come at the same time: one
+// has it.
 func (y *tenancy) testOneName(t *testing.T) {
 	y = y.in(t)
 	for _, workers := range []int{2, 10} {

@@ -49,7 +49,8 @@ type consumers struct {
 	streamOf *reference.Reference[*v1.Consumer, *v1.Stream]
 }
 
-// watchesOfCredentials make a change of the credentials reconcile the Consumers of the Streams that name them.
+// watchesOfCredentials make a change of the credentials reconcile the Consumers of the Streams that
+// name them.
 func watchesOfCredentials() []step.Watch {
 	return []step.Watch{{Object: &corev1.Secret{}, NamedBy: func(obj client.Object) []client.ObjectKey {
 		if server := obj.(*v1.Consumer).Status.Server; server != nil { //nolint:errcheck // it has the type

@@ -174,8 +174,8 @@ func startTables(t *testing.T, p tables) tablesTest {
 	return tablesTest{c, p}
 }
 
-// letClaim lets the operator have its claims in the namespace of the cluster. That of streams in NATS needs
-// none.
+// letClaim lets the operator have its claims in the namespace of the cluster. That of streams in
+// NATS needs none.
 func letClaim(t *testing.T, c *exampletest.Cluster) {
 	t.Helper()
 	exampletest.Must(t, c.Create(t.Context(), &rbacv1.Role{ObjectMeta: c.In("claims"), Rules: []rbacv1.PolicyRule{

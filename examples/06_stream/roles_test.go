@@ -66,8 +66,8 @@ var catalogs = map[string]catalog{
 	"Database": {"pg_database", "datname", "datconnlimit", ""},
 }
 
-// A namer is the connector of one kind: what has a name in PostgreSQL, with its owner in a comment or with
-// claims.
+// A namer is the connector of one kind: what has a name in PostgreSQL, with its owner in a comment
+// or with claims.
 type namer[T client.Object] struct {
 	db     *sql.DB
 	kind   string
@@ -161,8 +161,8 @@ func (v *visits) of(key string) int {
 	return v.all[key]
 }
 
-// rowOf returns all that PostgreSQL has of a name, with the transaction that wrote it last: "" if there is
-// none. What was written, and be it the same once more, has another row.
+// rowOf returns all that PostgreSQL has of a name, with the transaction that wrote it last: "" if
+// there is none. What was written, and be it the same once more, has another row.
 func rowOf(t *testing.T, db *sql.DB, kind, name string) string {
 	t.Helper()
 	in, password := catalogs[kind], "''"

@@ -30,8 +30,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A tenancy is an operator of Roles and Databases, a user with objects in one namespace, and a tenant who
-// may edit everything in another one, and nothing else.
+// A tenancy is an operator of Roles and Databases, a user with objects in one namespace, and a
+// tenant who may edit everything in another one, and nothing else.
 type tenancy struct {
 	*exampletest.Cluster // as an administrator has it; its namespace is that of the victim
 	*testing.T
@@ -95,7 +95,8 @@ func (y *tenancy) grant(namespace, name string, rules []rbacv1.PolicyRule, syste
 	}
 }
 
-// admitTenant binds the tenant to the ClusterRole edit, to which the kinds are added as projects do it.
+// admitTenant binds the tenant to the ClusterRole edit, to which the kinds are added as projects do
+// it.
 func (y *tenancy) admitTenant(objects, verbs []string) {
 	y.Helper()
 	editor := &rbacv1.ClusterRole{
@@ -124,8 +125,8 @@ func (y *tenancy) list() client.ObjectList {
 	return &testkind.List[databaseSpec, testkind.Status]{}
 }
 
-// operate starts the operator. One that is here sees the namespace of the tenant alone, and may read
-// nothing else.
+// operate starts the operator. One that is here sees the namespace of the tenant alone, and may
+// read nothing else.
 func (y *tenancy) operate(account string, workers int) (stop func()) {
 	y.Helper()
 	config := rest.CopyConfig(y.config)
@@ -213,8 +214,8 @@ func (y *tenancy) change(obj client.Object, patch string) {
 	exampletest.Must(y, y.of(obj).Patch(y.Context(), obj, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-// visited waits until an object was reconciled three times with PostgreSQL. Two such begin after what was
-// written before.
+// visited waits until an object was reconciled three times with PostgreSQL. Two such begin after
+// what was written before.
 func (y *tenancy) visited(obj client.Object) {
 	y.Helper()
 	key := y.kind + " " + client.ObjectKeyFromObject(obj).String()

@@ -32,8 +32,8 @@ const (
 	// RuleUpdate: Observe reports a difference from the spec as Drifted, with the paths of the
 	// spec, and after Update as UpToDate. A second Update is no error.
 	RuleUpdate Rule = "update"
-	// RuleStoresOwner: with Config.StoresOwner, Observe reports what [external.OwnerOf] returns for the object
-	// of the last Create or Update: an Update by another object stores that one.
+	// RuleStoresOwner: with Config.StoresOwner, Observe reports what [external.OwnerOf] returns for
+	// the object of the last Create or Update: an Update by another object stores that one.
 	RuleStoresOwner Rule = "stores-owner"
 	// RuleDelete: after Delete the resource is Absent, and Deleting until then. A second Delete is
 	// no error.

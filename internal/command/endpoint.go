@@ -63,8 +63,8 @@ func (f *operatorFlags) register(cmd *cobra.Command) {
 // noEndpoint is the value of --endpoint that asks no operator.
 const noEndpoint = "none"
 
-// checkEndpoint sets the endpoint if none was given, and reads who may have signed its certificate. It
-// returns an error if the endpoint is not a URL.
+// checkEndpoint sets the endpoint if none was given, and reads who may have signed its certificate.
+// It returns an error if the endpoint is not a URL.
 func (f *operatorFlags) checkEndpoint(byFlag bool) error {
 	from := "--endpoint"
 	if !byFlag {

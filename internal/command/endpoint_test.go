@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// The certificate of an operator behind a forwarded port is checked with an authority and the name that
-// are given; a token is not sent where they are others.
+// The certificate of an operator behind a forwarded port is checked with an authority and the name
+// that are given; a token is not sent where they are others.
 func TestCertificateOfTheEndpoint(t *testing.T) {
 	tokens := 0
 	operator := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

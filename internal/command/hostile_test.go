@@ -128,9 +128,9 @@ var hostileRows = map[string]func(*testing.T, *hostileCluster) []printed{
 
 const vaultKindName = "vaults.recorded.ctrlkit.dev"
 
-// No command shows a control character, a mark of direction, an element of HTML or a line of others,
-// nor a value of a Secret, whatever is in the cluster, in a file or in the answer of an operator: each
-// command, in each format, and each page and endpoint of an operator.
+// No command shows a control character, a mark of direction, an element of HTML or a line of
+// others, nor a value of a Secret, whatever is in the cluster, in a file or in the answer of an
+// operator: each command, in each format, and each page and endpoint of an operator.
 func TestNoCommandShowsHostileText(t *testing.T) {
 	rings.Test(t, "runs operators")
 	c := newHostileCluster(t)

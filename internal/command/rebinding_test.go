@@ -23,8 +23,8 @@ import (
 )
 
 // A page of another site whose name leads to this machine reads nothing that an operator serves in
-// plain HTTP beside its metrics, and nothing of "ctrlkit view". A browser of this machine, and a forwarded
-// port, read all of it.
+// plain HTTP beside its metrics, and nothing of "ctrlkit view". A browser of this machine, and a
+// forwarded port, read all of it.
 func TestNamesOfOtherSitesAreRefused(t *testing.T) {
 	mgr := &muxManager{}
 	_, err := observe.Manager(mgr, observe.WithPage())

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// beats are when the status of an object was written as the last and as the one before: times that are
-// renewed by the clock, such as lastChecked, are no work of an operator that is idle otherwise.
+// beats are when the status of an object was written as the last and as the one before: times that
+// are renewed by the clock, such as lastChecked, are no work of an operator that is idle otherwise.
 //
-// A write renews if it changes nothing but times of the status, and numbers beside them. At most two do
-// within Pace.Clock, because there may be two leaders for a moment: a loop writes more often. A write of
-// anything else begins to count anew.
+// A write renews if it changes nothing but times of the status, and numbers beside them. At most
+// two do within Pace.Clock, because there may be two leaders for a moment: a loop writes more
+// often. A write of anything else begins to count anew.
 type beats [2]time.Time
 
 // noteBeat notes a change, and reports whether it is one that renews.

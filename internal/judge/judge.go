@@ -199,9 +199,9 @@ func (j *Judge) BeforeWrite(r *apiserver.Request) {
 	each(j, func(o onWrite, v violate) { o.OnWrite(j.ledger, r, v) })
 }
 
-// AfterWrite looks at the answer to it. It reports whether an operator may be idle that sends the write:
-// the server refuses it again, after a pause and with nothing changed by the operator, so that it is no
-// more than a retry; or it only renews times of a status by the clock.
+// AfterWrite looks at the answer to it. It reports whether an operator may be idle that sends the
+// write: the server refuses it again, after a pause and with nothing changed by the operator, so
+// that it is no more than a retry; or it only renews times of a status by the clock.
 func (j *Judge) AfterWrite(r *apiserver.Request, response *apiserver.Response) (idle bool) {
 	retry := j.ledger.retries.answered(r, response)
 	each(j, func(o afterWrite, v violate) { o.AfterWrite(j.ledger, r, response, v) })

@@ -52,8 +52,8 @@ var publicKeys = map[string]bool{
 	"namespace": true, "region": true, "bucket": true, "type": true, "provider": true, "ca.crt": true, "tls.crt": true, "ca-bundle.crt": true,
 }
 
-// addSecrets records the values of a Secret, which must not appear elsewhere. Their parts may: the name
-// of a host in the Secret's document is no secret.
+// addSecrets records the values of a Secret, which must not appear elsewhere. Their parts may: the
+// name of a host in the Secret's document is no secret.
 func (l *ledger) addSecrets(secret map[string]any) {
 	data, _ := secret["data"].(map[string]any)
 	l.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
-// A value of a user's Secret is found in every form. What a right operator says of it is no value: a
-// part of a document, what is too short or public, and what the user has written elsewhere.
+// A value of a user's Secret is found in every form. What a right operator says of it is no value:
+// a part of a document, what is too short or public, and what the user has written elsewhere.
 func TestSecretsAreFoundInEveryForm(t *testing.T) {
 	for _, canary := range secretstest.Canaries {
 		l := newLedger(Options{})

@@ -5,8 +5,8 @@ package judge
 
 import "time"
 
-// slots are when the operator creates an object, or deletes it, again and again by the clock, such as the
-// Job of a schedule: a run that takes longer has more of them.
+// slots are when the operator creates an object, or deletes it, again and again by the clock, such
+// as the Job of a schedule: a run that takes longer has more of them.
 type slots struct {
 	last  time.Time
 	least time.Duration // between two of them; zero as long as there was one

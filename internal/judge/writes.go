@@ -9,8 +9,8 @@ import (
 )
 
 // sameWork demands that the operator creates and deletes no more than without a fault. What it does
-// while it is proved to be idle is silentWhenIdle's business, or comes by the clock. In a run that takes
-// longer than the one without faults, more comes by the clock.
+// while it is proved to be idle is silentWhenIdle's business, or comes by the clock. In a run that
+// takes longer than the one without faults, more comes by the clock.
 type sameWork struct{}
 
 func (sameWork) OnChange(l *ledger, c *change, v violate) {

@@ -1,9 +1,10 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package localhost keeps pages of other sites from reading what is served without TLS on the machine
-// of a person who visits them. Such a page can't read answers of another origin, and so has the name of
-// its own site lead to 127.0.0.1, which is known as DNS rebinding; only the header Host shows it.
+// Package localhost keeps pages of other sites from reading what is served without TLS on the
+// machine of a person who visits them. Such a page can't read answers of another origin, and so has
+// the name of its own site lead to 127.0.0.1, which is known as DNS rebinding; only the header Host
+// shows it.
 package localhost
 
 import (
@@ -19,8 +20,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// Serve adds a handler to the metrics server of mgr, behind [Guard]. All that the framework serves there
-// is added by it, because a metrics server need not have a filter.
+// Serve adds a handler to the metrics server of mgr, behind [Guard]. All that the framework serves
+// there is added by it, because a metrics server need not have a filter.
 func Serve(mgr manager.Manager, path string, handler http.Handler) error {
 	return mgr.AddMetricsServerExtraHandler(path, Guard(handler))
 }
@@ -31,9 +32,9 @@ func Filter(*rest.Config, *http.Client) (metricsserver.Filter, error) {
 }
 
 // Guard refuses requests without TLS that come over the loopback interface and ask for another name
-// than that of this machine. Requests from elsewhere pass under any name, such as that of a Service: a
-// browser that could send them is not on this machine. So do those over TLS, for which a browser
-// checks the name.
+// than that of this machine. Requests from elsewhere pass under any name, such as that of a
+// Service: a browser that could send them is not on this machine. So do those over TLS, for which a
+// browser checks the name.
 func Guard(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil && isLoopback(r.RemoteAddr) && !isLocal(r.Host) {

@@ -181,9 +181,9 @@ func JSON(text string) string {
 	return b.String()
 }
 
-// YAML returns a document of YAML, with the ends of its lines. YAML has no way to write some characters
-// in a block, and others act on the terminal of who reads it: a document that has any is written as JSON,
-// which is YAML, with each of them escaped.
+// YAML returns a document of YAML, with the ends of its lines. YAML has no way to write some
+// characters in a block, and others act on the terminal of who reads it: a document that has any is
+// written as JSON, which is YAML, with each of them escaped.
 func YAML(document any) (string, error) {
 	text, err := yaml.Marshal(document)
 	if err == nil && Is(string(text)) {

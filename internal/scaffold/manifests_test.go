@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The namespace enforces what the Pod of the operator keeps, and the network policy is about that Pod and
-// its ports.
+// The namespace enforces what the Pod of the operator keeps, and the network policy is about that
+// Pod and its ports.
 func TestManifestsGoTogether(t *testing.T) {
 	project, api := guestbook(t.TempDir())
 	plan, err := Init(project, api, requirements)

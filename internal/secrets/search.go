@@ -233,8 +233,8 @@ type begun struct {
 	at   int
 }
 
-// starts returns as which starts of patterns the first bytes at a place can be read, with how the text
-// continues.
+// starts returns as which starts of patterns the first bytes at a place can be read, with how the
+// text continues.
 func (v *Values) starts(text *spelling, i int) map[[Shortest]byte][]begun {
 	if i+Shortest > len(text.text) || !begins[text.text[i]] && !v.begun[text.text[i:i+1]] {
 		return nil

@@ -81,8 +81,8 @@ func (s *spelling) at(i int) []reading {
 	return all
 }
 
-// unescaped returns a text without escapes, whichever they are, and where each of its bytes, and its
-// end, was before; nil if nothing is escaped.
+// unescaped returns a text without escapes, whichever they are, and where each of its bytes, and
+// its end, was before; nil if nothing is escaped.
 func (s *spelling) unescaped() (plain string, places []int) {
 	if isPlain(s.text) {
 		return s.text, nil

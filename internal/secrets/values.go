@@ -56,8 +56,8 @@ func (v *Values) Add(secret *unstructured.Unstructured) {
 	})
 }
 
-// AddWhole adds a value, without the parts of which it consists: for what must not take the name of a
-// host in a document for a secret.
+// AddWhole adds a value, without the parts of which it consists: for what must not take the name of
+// a host in a document for a secret.
 func (v *Values) AddWhole(of, text string) { v.add(value{of, text}) }
 
 func (v *Values) add(one value) {

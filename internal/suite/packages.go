@@ -31,8 +31,8 @@ var raced = []string{
 var racedLater = []string{"./apply", "./external", "./lifecycle", "./reference", "./step"}
 
 // alone are the packages whose tests have a binary of their own. The command is started hundreds of
-// times, and says what a start costs; the SQL server compiles WebAssembly for 0.7 seconds before main,
-// also in the soak.
+// times, and says what a start costs; the SQL server compiles WebAssembly for 0.7 seconds before
+// main, also in the soak.
 var alone = []string{"./internal/command", "./examples/05_user", "./examples/internal/soak"}
 
 // longest are the packages whose tests take longest. They begin first, so that in the end nothing

@@ -132,8 +132,8 @@ func (u UnwatchedRead) Kind() schema.GroupKind {
 
 type ownKey struct{}
 
-// WithOwn returns a context whose reads and writes are of records that the operator alone writes: no change
-// of them has to wake anything, or is an input of a reconcile.
+// WithOwn returns a context whose reads and writes are of records that the operator alone writes:
+// no change of them has to wake anything, or is an input of a reconcile.
 func WithOwn(ctx context.Context) context.Context { return context.WithValue(ctx, ownKey{}, true) }
 
 func isOwn(ctx context.Context) bool { return ctx.Value(ownKey{}) != nil }

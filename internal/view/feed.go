@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Limits of what viewers cost: 100 of them hold a page each at most, and one rendering serves all who
-// look at the same address.
+// Limits of what viewers cost: 100 of them hold a page each at most, and one rendering serves all
+// who look at the same address.
 const (
 	// mostStreams is how many viewers a server has at the same time. Others get 503, and reload.
 	mostStreams = 100
-	// mostStream is how long a stream lasts: then the viewer asks again, with a token that may have been
-	// revoked. A viewer that does not read ends then, too.
+	// mostStream is how long a stream lasts: then the viewer asks again, with a token that may have
+	// been revoked. A viewer that does not read ends then, too.
 	mostStream = 2 * time.Minute
 	// mostRendering is how long a rendering waits for an API server.
 	mostRendering = 10 * time.Second
@@ -122,8 +122,8 @@ func (e *edition) isStale(now time.Time, every time.Duration) bool {
 	}
 }
 
-// event returns what leads to the edition from another one, which is nil at first. It is empty if that
-// is nothing, and made once for all who have the same.
+// event returns what leads to the edition from another one, which is nil at first. It is empty if
+// that is nothing, and made once for all who have the same.
 func (e *edition) event(has *edition) []byte {
 	before, version := shown{}, ""
 	if has != nil {

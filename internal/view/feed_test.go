@@ -156,8 +156,8 @@ func TestStreamsAreLimited(t *testing.T) {
 	})
 }
 
-// A viewer that reads slowly is sent what leads from what it has to what there is, without the pages
-// between.
+// A viewer that reads slowly is sent what leads from what it has to what there is, without the
+// pages between.
 func TestSlowViewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := troubled(t)

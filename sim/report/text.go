@@ -71,8 +71,8 @@ func (d *Document) Text(w io.Writer, st Style) error {
 	return nil
 }
 
-// indented returns a copy in which no line of a text begins where those of the report do: a report that
-// another one has sent can't add lines to it.
+// indented returns a copy in which no line of a text begins where those of the report do: a report
+// that another one has sent can't add lines to it.
 func (d *Document) indented() (*Document, error) {
 	text, err := json.Marshal(d)
 	if err != nil {

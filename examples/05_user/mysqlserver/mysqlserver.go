@@ -1,8 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mysqlserver is a MySQL server in this process, with all data in memory: for demonstrations
-// and tests, not for production.
+// Package mysqlserver is a MySQL server in this process, with all data in memory: for
+// demonstrations and tests, not for production.
 package mysqlserver
 
 import (
@@ -22,8 +22,8 @@ import (
 const Database = "shop"
 
 // Username and Password are those of the administrator. The samples have them in a Secret. They
-// protect nothing: the server holds no data, and listens where it is asked to, which is the loopback
-// interface unless a flag of the operator says otherwise.
+// protect nothing: the server holds no data, and listens where it is asked to, which is the
+// loopback interface unless a flag of the operator says otherwise.
 const (
 	Username = "root"
 	Password = "embedded"

@@ -10,7 +10,7 @@
 //	go run ./examples/internal/soak -example 05_user -replicas 2 -actions stop=10
 //
 // It observes the operators from outside: it builds their programs as a user does, runs them with
-// the permissions of their roles, and reads the objects in the API server, and what is outside of it. A
-// model, computed from the seed alone, says how these should be. With two replicas, the leader is
-// stopped and resumed beside its successor. See docs/run.md.
+// the permissions of their roles, and reads the objects in the API server, and what is outside of
+// it. A model, computed from the seed alone, says how these should be. With two replicas, the
+// leader is stopped and resumed beside its successor. See docs/run.md.
 package main

@@ -68,7 +68,8 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	return code
 }
 
-// soakOne soaks an example, and prints what was found. It returns nil if the soak could not be done.
+// soakOne soaks an example, and prints what was found. It returns nil if the soak could not be
+// done.
 func soakOne(ctx context.Context, o *options, e example, out, errOut io.Writer) *report {
 	fmt.Fprintf(out, "%s: %s\n", e.name, o.describe(e))
 	r, err := soak(ctx, o, e, newProgress(errOut, e.name))

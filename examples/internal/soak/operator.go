@@ -181,8 +181,8 @@ func (o *operator) mayEnd(until time.Time, says string) {
 	o.allowed = allowance{until, says}
 }
 
-// processName returns by what name the API server knows the process that runs: its user agent begins
-// with it.
+// processName returns by what name the API server knows the process that runs: its user agent
+// begins with it.
 func (o *operator) processName() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

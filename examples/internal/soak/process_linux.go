@@ -23,8 +23,8 @@ func processAttributes() *syscall.SysProcAttr {
 // seesProcesses says that processOf and processWith find processes.
 const seesProcesses = true
 
-// processOf returns which of some processes is at the other end of a connection of this machine over
-// IPv4, 0 if none is.
+// processOf returns which of some processes is at the other end of a connection of this machine
+// over IPv4, 0 if none is.
 func processOf(among []int, local, remote net.Addr) int {
 	table, err := os.ReadFile("/proc/net/tcp")
 	if err != nil {
@@ -40,7 +40,8 @@ func processOf(among []int, local, remote net.Addr) int {
 	return 0
 }
 
-// inTable writes an address as /proc/net/tcp does: hexadecimal, in the order of bytes of the machine.
+// inTable writes an address as /proc/net/tcp does: hexadecimal, in the order of bytes of the
+// machine.
 func inTable(address net.Addr) string {
 	tcp, ok := address.(*net.TCPAddr)
 	if !ok || tcp.IP.To4() == nil {

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// actionLimit is how long one action may take: the Lease of a leader has to expire, and its successor to
-// fill its caches.
+// actionLimit is how long one action may take: the Lease of a leader has to expire, and its
+// successor to fill its caches.
 const actionLimit = 90 * time.Second
 
 // An action is what is done to replicas, of which one is the leader.
@@ -200,8 +200,8 @@ func (r *replicas) signal(ctx context.Context, s syscall.Signal, name string) er
 	return err
 }
 
-// freeze stops the API server for a time. Replicas may end, and be started again, until they have it
-// again.
+// freeze stops the API server for a time. Replicas may end, and be started again, until they have
+// it again.
 func (r *replicas) freeze(ctx context.Context) error {
 	pid := processWith("--audit-log-path=" + r.auditLog())
 	if pid == 0 {

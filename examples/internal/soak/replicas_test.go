@@ -145,8 +145,8 @@ func TestAllowedEnd(t *testing.T) {
 	}
 }
 
-// A leader is stopped until another replica has its Lease, and resumed. It may end then because it has
-// lost the Lease.
+// A leader is stopped until another replica has its Lease, and resumed. It may end then because it
+// has lost the Lease.
 func TestStop(t *testing.T) {
 	rings.Test(t, "takes seconds")
 	if !seesProcesses {

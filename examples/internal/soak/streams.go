@@ -87,8 +87,8 @@ func (s *streams) edit(i int, exists bool, k int) (edit, bool) {
 	}}, true
 }
 
-// interfere does something to the stream of an object, if there is one, and requests a reconcile: no
-// watch reports what is changed on the server.
+// interfere does something to the stream of an object, if there is one, and requests a reconcile:
+// no watch reports what is changed on the server.
 func (s *streams) interfere(ctx context.Context, c client.Client, i int, do func(jetstream.JetStream, jetstream.StreamConfig) error) error {
 	obj := &v1.Stream{ObjectMeta: name("soak", i)}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
@@ -128,8 +128,8 @@ func (*streams) problem(_ int, obj client.Object) string {
 	return ""
 }
 
-// check compares the streams of the server with the Streams, by their subjects. What no Stream has is
-// an orphan.
+// check compares the streams of the server with the Streams, by their subjects. What no Stream has
+// is an orphan.
 func (s *streams) check(ctx context.Context, d *population, found *checks) error {
 	js, stop, err := s.connect()
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
 )
 
-// Two Streams with their streams, and one that was deleted. What is done to the server is found, and by
-// the check that is for it.
+// Two Streams with their streams, and one that was deleted. What is done to the server is found,
+// and by the check that is for it.
 func TestChecksOfStreams(t *testing.T) {
 	config := func(i int, most int64) jetstream.StreamConfig {
 		return jetstream.StreamConfig{Name: fmt.Sprint("S", i), Subjects: []string{subjectOf(i)}, MaxMsgs: most, Storage: jetstream.MemoryStorage}

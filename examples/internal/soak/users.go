@@ -117,8 +117,8 @@ func (u *users) edit(i int, exists bool, k int) (edit, bool) {
 // nameOnly returns an object for requests that need its name.
 func (u *users) nameOnly(i int) *v1.User { return &v1.User{ObjectMeta: name("soak", i)} }
 
-// drop drops the account of a User, and requests a reconcile: no watch reports what is changed on the
-// server.
+// drop drops the account of a User, and requests a reconcile: no watch reports what is changed on
+// the server.
 func (u *users) drop(ctx context.Context, c client.Client, i int) error {
 	obj := u.nameOnly(i)
 	if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {

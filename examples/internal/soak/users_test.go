@@ -17,8 +17,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/examples/05_user/mysqlserver"
 )
 
-// Two Users with their accounts, and one that was deleted. What is done to the server is found, and by
-// the check that is for it.
+// Two Users with their accounts, and one that was deleted. What is done to the server is found, and
+// by the check that is for it.
 func TestChecksOfUsers(t *testing.T) {
 	for title, test := range map[string]struct{ statement, want string }{
 		"all is well":         {"", ""},

@@ -33,8 +33,8 @@ type website struct {
 	priority int32 // 0 for none
 }
 
-// websites are the Websites of examples/04_website. Their DNS records are not checked: they are in the
-// memory of the operator.
+// websites are the Websites of examples/04_website. Their DNS records are not checked: they are in
+// the memory of the operator.
 type websites struct {
 	*population
 	model []website

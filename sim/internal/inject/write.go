@@ -180,8 +180,8 @@ func (in *Injector) Write(w *Write) *Answer {
 }
 
 // execute lets the server do a write. One that changes nothing is no work: an operator that polls
-// with it is idle, and the proof of that shows the write. Neither is one with which the judge says that an
-// operator may be idle.
+// with it is idle, and the proof of that shows the write. Neither is one with which the judge says
+// that an operator may be idle.
 func (in *Injector) execute(r *apiserver.Request, what string) *apiserver.Response {
 	in.Judge.BeforeWrite(r)
 	before := in.Cluster.Changes()

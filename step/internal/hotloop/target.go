@@ -140,8 +140,9 @@ func (t *target) expired(after *track.Snapshot, now time.Time) bool {
 	return ok && err == nil && now.Sub(t.facts[i].at) > time.Duration(ttl)*time.Second
 }
 
-// served reports whether a change may be a request that is made again: an annotation, or another field,
-// that another controller has removed, and that was set at a requested time, not because of its removal.
+// served reports whether a change may be a request that is made again: an annotation, or another
+// field, that another controller has removed, and that was set at a requested time, not because of
+// its removal.
 func served(c track.Change, r Reconcile) bool { return c.Added && r.Requested }
 
 func (t *target) compareFields(w *track.Write, r Reconcile, window time.Duration) (paths []string, count int) {

@@ -10,11 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// longestNote is how many bytes the note of an event has at most. The API server calls them characters.
+// longestNote is how many bytes the note of an event has at most. The API server calls them
+// characters.
 const longestNote = 1024
 
-// validEvent checks an event that has the time of its series. In core/v1, one without it may be as long
-// as it likes.
+// validEvent checks an event that has the time of its series. In core/v1, one without it may be as
+// long as it likes.
 func validEvent(o object) field.ErrorList {
 	if o["eventTime"] == nil {
 		return nil
