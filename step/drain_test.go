@@ -6,6 +6,8 @@ package step
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +22,7 @@ import (
 // One that a reconcile has is when that has ended. What fails is tried again.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // several hand-overs may be under way
 		var log []string
 		fails := map[string]error{}
 		d := &drain{taken: map[types.NamespacedName]bool{}}
@@ -28,6 +31,8 @@ func TestDrain(t *testing.T) {
 			if d.take(k) {
 				t.Errorf("a reconcile of %s begins while it is handed over", k.Name)
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			err := fails[k.Name]
 			delete(fails, k.Name)
 			if err == nil {
@@ -38,6 +43,9 @@ func TestDrain(t *testing.T) {
 		expect := func(want ...string) {
 			t.Helper()
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			slices.Sort(log)
 			if diff := cmp.Diff(want, log); diff != "" {
 				t.Errorf("handed over: %s", diff)
 			}
@@ -62,7 +70,9 @@ func TestDrain(t *testing.T) {
 		}
 		d.release(key("busy"))
 		expect()
+		mu.Lock()
 		fails["x"], fails["y"] = errors.New("refused"), tenure.ErrExpired
+		mu.Unlock()
 		d.request(key("x"))
 		d.request(key("y"))
 		time.Sleep(time.Minute)

@@ -87,9 +87,9 @@ const polledOften = 2
 
 func (o *noNoopWrites) OnWrite(*ledger, *apiserver.Request, violate) { o.changed = false }
 
-func (o *noNoopWrites) OnChange(_ *ledger, c *change, _ violate) {
+func (o *noNoopWrites) OnChange(l *ledger, c *change, _ violate) {
 	o.changed = o.changed || c.byOperator
-	o.last, o.polled = time.Now(), map[string]int{}
+	o.last, o.polled = l.now(), map[string]int{}
 }
 
 func (o *noNoopWrites) AfterWrite(l *ledger, r *apiserver.Request, answer *apiserver.Response, v violate) {
@@ -98,7 +98,7 @@ func (o *noNoopWrites) AfterWrite(l *ledger, r *apiserver.Request, answer *apise
 		return
 	}
 	if what == "" {
-		if l.faultless && answer.Code < 300 && !o.last.IsZero() && time.Since(o.last) >= l.pace.Poll {
+		if l.faultless && answer.Code < 300 && !o.last.IsZero() && l.now().Sub(o.last) >= l.pace.Poll {
 			of := cluster.Describe(r)
 			if o.polled[of]++; o.polled[of] == polledOften {
 				v("a poll of the idle operator sends a write that changes nothing: " + of)

@@ -118,6 +118,9 @@ type Options struct {
 	Pace      Pace   // the zero value is that of virtual time
 	Declare   string // how users say what is meant; empty: with the options of package sim
 
+	// Now is the time that the operator has had for its work; nil is [time.Now].
+	Now func() time.Time
+
 	// Noticed is called at each violation, and returns the place of the next entry in the trace.
 	Noticed func(name oracle.Name, text string) (entry int)
 }

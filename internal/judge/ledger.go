@@ -25,6 +25,7 @@ import (
 
 // ledger is what the oracles know of a run. They only read it.
 type ledger struct {
+	now       func() time.Time
 	reference *Reference // nil in the run that becomes it
 	addsWork  bool       // a fault of the plan makes more work right
 	vanishes  bool       // a fault of the plan takes an object away in spite of its finalizer
@@ -82,13 +83,17 @@ type change struct {
 }
 
 func newLedger(o Options) *ledger {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	return &ledger{
+		now:       o.Now,
 		reference: o.Reference, addsWork: o.Plan.AddsWork(), vanishes: o.Plan.Has(fault.Vanish), systems: o.Systems,
 		replaces: replaces(o.Plan),
 		uids:     map[types.UID]string{}, generated: map[string]string{}, live: map[types.UID]liveObject{},
 		created: map[string]int{}, deleted: map[string]int{}, disturbed: map[types.UID]bool{}, wiped: map[types.UID]bool{}, owners: map[types.UID][]types.UID{},
 		rules: o.Rules, pace: cmp.Or(o.Pace, virtual), declare: o.Declare, faultless: len(o.Plan.Faults) == 0, honest: o.Plan.Honest(),
-		held: map[types.UID]map[string]bool{}, caused: time.Now(), began: time.Now(), periodic: map[string]bool{}, beats: map[types.UID]beats{}, slots: map[string]*slots{},
+		held: map[types.UID]map[string]bool{}, caused: o.Now(), began: time.Now(), periodic: map[string]bool{}, beats: map[types.UID]beats{}, slots: map[string]*slots{},
 		said: map[string]bool{}, made: map[types.UID]bool{}, reconciled: reconciled{map[types.UID]bool{}, map[string]bool{}}, retries: &retries{refused: map[string]refusedWrite{}},
 	}
 }

@@ -6,7 +6,6 @@ package judge
 import (
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,14 +18,14 @@ import (
 func (l *ledger) setProving(what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.proving, l.proof = what, time.Now()
+	l.proving, l.proof = what, l.now()
 }
 
 // isProving returns what was done to the idle operator a moment ago, or "".
 func (l *ledger) isProving() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if time.Since(l.proof) > l.pace.Proof {
+	if l.now().Sub(l.proof) > l.pace.Proof {
 		return ""
 	}
 	return l.proving
@@ -45,14 +44,14 @@ func (l *ledger) duringProof() bool {
 func (l *ledger) notePeriodic(c *change) {
 	switch {
 	case !c.byOperator:
-		l.caused = time.Now()
+		l.caused = l.now()
 	case l.byTheClock():
 		l.periodic[workOf(c)] = true
 	}
 }
 
 func (l *ledger) byTheClock() bool {
-	return l.reference == nil && l.faultless && !l.duringProof() && time.Since(l.caused) > l.pace.Clock
+	return l.reference == nil && l.faultless && !l.duringProof() && l.now().Sub(l.caused) > l.pace.Clock
 }
 
 // isPeriodic reports whether the operator does something by the clock, so that a resync or a

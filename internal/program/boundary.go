@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -44,6 +45,7 @@ type boundary struct {
 	down      bool            // the process is dead: it reaches nothing more
 	suspended bool            // no fault strikes
 	asked     map[string]bool // requests since the process was started
+	watched   map[string]bool // watches of the processes before it, in this run or the one without faults
 	writes    int
 	reads     int
 	deletions int
@@ -62,10 +64,13 @@ type boundary struct {
 // newBoundary returns the boundary of a run of a plan.
 func newBoundary(p fault.Plan, t *trace, o *oracles) *boundary {
 	return &boundary{
-		plan: p, trace: t, oracles: o, withheld: func() []string { return nil }, fired: make([]bool, len(p.Faults)), asked: map[string]bool{}, read: map[string]bool{},
+		plan: p, trace: t, oracles: o, withheld: func() []string { return nil }, fired: make([]bool, len(p.Faults)), asked: map[string]bool{}, watched: map[string]bool{}, read: map[string]bool{},
 		events: map[string]int{}, lags: map[string]*lag{}, expired: map[string]bool{},
 	}
 }
+
+// watchVerb is the beginning of a request of boundary.asked that is a watch.
+const watchVerb = "watch "
 
 // wrap returns a handler that is between clients and next.
 func (b *boundary) wrap(next http.Handler) http.Handler {
@@ -124,7 +129,7 @@ func (b *boundary) arrive(point fault.Point, r *apiserver.Request) (number int, 
 	if b.down {
 		return 0, nil, false
 	}
-	if what := r.Method + " " + r.Verb + " " + r.Path; !b.asked[what] {
+	if what := r.Verb + " " + r.Method + " " + r.Path; !b.asked[what] {
 		b.asked[what] = true
 		b.awake()
 	}
@@ -223,17 +228,41 @@ func (b *boundary) suspend(suspended bool) {
 func (b *boundary) setDown(down bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.remember()
 	b.down, b.asked = down, map[string]bool{}
 	clear(b.lags)
 	clear(b.expired)
 	b.hidden = time.Time{}
 }
 
-// works reports whether the process has asked for anything since it was started.
-func (b *boundary) works() bool {
+// watches remembers and returns what the process has watched so far, which those after it are
+// expected to watch, too.
+func (b *boundary) watches() map[string]bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.asked) > 0
+	b.remember()
+	return maps.Clone(b.watched)
+}
+
+func (b *boundary) remember() {
+	for what := range b.asked {
+		if strings.HasPrefix(what, watchVerb) {
+			b.watched[what] = true
+		}
+	}
+}
+
+// works reports whether the process has asked for anything since it was started, and caughtUp
+// whether it watches what those before it have watched.
+func (b *boundary) works() (works, caughtUp bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for what := range b.watched {
+		if !b.asked[what] {
+			return len(b.asked) > 0, false
+		}
+	}
+	return len(b.asked) > 0, true
 }
 
 // serve answers a request and records it.

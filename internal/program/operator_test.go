@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -233,8 +234,14 @@ func (r *apps) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	case r.bug == restart:
 		done = r.started.Format("05.000")
 	case r.bug == storms:
-		for ctx.Err() == nil && r.live.List(ctx, &corev1.SecretList{}) == nil {
+		var clients sync.WaitGroup
+		for range 20 {
+			clients.Go(func() {
+				for ctx.Err() == nil && r.live.List(ctx, &corev1.SecretList{}) == nil {
+				}
+			})
 		}
+		clients.Wait()
 	case r.bug == sleeps && r.live.Get(ctx, client.ObjectKey{Namespace: app.Namespace, Name: "given"}, &corev1.Secret{}) != nil:
 		done = "waits"
 	case r.bug == reveals:

@@ -33,13 +33,13 @@ const lagTime = time.Second
 const mostRequests = 5_000
 
 // newOracles returns the oracles of a run.
-func (o *Options) newOracles(p fault.Plan, reference *judge.Reference, t *trace) *oracles {
+func (o *Options) newOracles(p fault.Plan, reference *judge.Reference, t *trace, c *clock) *oracles {
 	without := map[oracle.Name]string{}
 	if o.Transitions != nil {
 		without[oracle.EndsWell] = "an operator may fail where a change is a mistake"
 	}
 	return &oracles{judge: judge.New(judge.Options{
-		Plan: p, Reference: reference, Without: without, Declare: "--by-design",
+		Plan: p, Reference: reference, Without: without, Declare: "--by-design", Now: c.time,
 		Pace: judge.Pace{
 			Proof: o.Settle, Clock: o.Quiet, Poll: o.Quiet / 2, Claim: o.Quiet, Lag: lagTime, Stale: o.Settle, Leaving: o.Settle, Requests: mostRequests,
 		},

@@ -41,7 +41,7 @@ type others struct {
 // An occupant is an object of another client that has a name which the operator needs.
 type occupant struct {
 	object *unstructured.Unstructured
-	since  time.Time
+	since  time.Duration // by clock
 }
 
 // describe returns what decides which faults can strike at a write.
@@ -120,7 +120,7 @@ func (o *others) create(collection string, content map[string]any) (*unstructure
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.occupants = append(o.occupants, occupant{made, time.Now()})
+	o.occupants = append(o.occupants, occupant{made, o.history.clock.now()})
 	return made, true
 }
 
@@ -267,7 +267,7 @@ func (o *others) makeWayAfter(d time.Duration) bool {
 	var late []occupant
 	o.mu.Lock()
 	o.occupants = slices.DeleteFunc(o.occupants, func(c occupant) bool {
-		if time.Since(c.since) < d {
+		if o.history.clock.now()-c.since < d {
 			return false
 		}
 		late = append(late, c)

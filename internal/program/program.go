@@ -78,11 +78,12 @@ var ErrNotPlayed = errors.New("unknown fault of a process")
 
 // reference is what runs without faults have shown.
 type reference struct {
-	states []state
-	chance map[string]bool // what differs between two of them
-	plans  []fault.Plan
-	first  *runner
-	judge  *judge.Reference // what the oracles compare with
+	states  []state
+	chance  map[string]bool // what differs between two of them
+	watched map[string]bool // by the operator, before the script began
+	plans   []fault.Plan
+	first   *runner
+	judge   *judge.Reference // what the oracles compare with
 }
 
 // judged returns what the oracles compare with; nil if there is nothing.
@@ -169,7 +170,7 @@ func (o *Options) refer(ctx context.Context) (*reference, error) {
 		runs = append(runs, r)
 	}
 	o.minted = learnNames(runs[0].checkpoints, runs[1].checkpoints)
-	ref, other := &reference{chance: map[string]bool{}, first: runs[0], judge: runs[0].judged()}, runs[1].judged()
+	ref, other := &reference{chance: map[string]bool{}, first: runs[0], watched: runs[0].watched, judge: runs[0].judged()}, runs[1].judged()
 	ref.judge.Mint(o.minted)
 	other.Mint(o.minted)
 	ref.judge.Allow(other)

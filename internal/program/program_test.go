@@ -111,7 +111,7 @@ func TestBugs(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("want %s with %q, got %+v", test.want, test.says, s.Findings)
+			t.Errorf("want %s with %q, got %+v of the plans %+v", test.want, test.says, s.Findings, s.Plans)
 		})
 	}
 }
@@ -141,7 +141,7 @@ func TestPairThatOneFaultExplains(t *testing.T) {
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	o := optionsFor(t, storms)
-	o.Quiet, o.Budget = 5*time.Second, time.Second
+	o.Quiet, o.Settle, o.Budget = 5*time.Second, time.Minute, time.Second
 	_, err := program.Explore(t.Context(), o)
 	if !errors.Is(err, program.ErrReference) || !strings.Contains(err.Error(), "more than 5000 requests: the operator does not stop working") {
 		t.Errorf("got the error %v", err)

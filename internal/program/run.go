@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,6 +30,9 @@ import (
 // otherActor is the actor of what another client changes.
 const otherActor = "other-player"
 
+// lookEvery is how often a run looks whether the operator has become idle.
+const lookEvery = 50 * time.Millisecond
+
 // mostRestarts is how often a process is started again that ends by itself, in one run.
 const mostRestarts = 3
 
@@ -49,6 +53,7 @@ type runner struct {
 	spent    chan struct{} // it makes requests without an end
 	logs     []string      // of processes that have ended
 	restarts int
+	watched  map[string]bool // what it has watched before the script began
 
 	checkpoints []state
 	violations  []oracle.Violation
@@ -59,13 +64,16 @@ type runner struct {
 func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (_ *runner, err error) {
 	t := newTrace()
 	r := &runner{Options: o, plan: p, trace: t, history: newHistory(t), killed: make(chan struct{}, 1), spent: make(chan struct{}), stopping: func() {}}
-	r.oracles = o.newOracles(p, reference.judged(), t)
+	r.oracles = o.newOracles(p, reference.judged(), t, r.history.clock)
 	r.oracles.spent = sync.OnceFunc(func() { close(r.spent) })
 	r.history.made = func(uid types.UID) (made bool) {
 		r.oracles.see(func(j *judge.Judge) { made = j.Made(uid) })
 		return made
 	}
 	r.boundary = newBoundary(p, t, r.oracles)
+	if reference != nil {
+		maps.Copy(r.boundary.watched, reference.watched)
+	}
 	r.others = &others{history: r.history, trace: t, oracles: r.oracles}
 	r.boundary.state, r.boundary.changes, r.boundary.awake = r.history.count, r.history.countOf, r.history.wake
 	r.boundary.version, r.boundary.describe, r.boundary.other = r.history.last, r.others.describe, r.others.other
@@ -90,6 +98,7 @@ func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (
 	}
 	defer func() { r.process.Kill(); r.stopping() }()
 	r.ready(ctx)
+	r.watched = r.boundary.watches()
 	r.oracles.see((*judge.Judge).Prepared)
 	for i, step := range o.Script {
 		if err := r.step(ctx, i, step, reference); err != nil {
@@ -134,9 +143,9 @@ func (r *runner) stop() {
 // first list, and what a watch shows it, is the same in each run. An operator that does not start is
 // left to [runner.settle].
 func (r *runner) ready(ctx context.Context) {
-	ticker := time.NewTicker(20 * time.Millisecond)
+	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
-	for end := time.Now().Add(r.Settle); time.Now().Before(end); {
+	for r.history.idle() < r.Settle {
 		select {
 		case <-ctx.Done():
 			return
@@ -146,8 +155,9 @@ func (r *runner) ready(ctx context.Context) {
 			r.killed <- struct{}{}
 			return
 		case <-ticker.C:
+			r.history.clock.look(r.process.Starved(), lookEvery)
 		}
-		if r.boundary.works() && r.history.idle() >= r.Quiet/2 {
+		if works, caughtUp := r.boundary.works(); works && caughtUp && r.history.idle() >= r.Quiet/2 {
 			return
 		}
 	}
@@ -289,9 +299,10 @@ func (r *runner) violate(name oracle.Name, i int, text string) {
 // settle waits until nothing new has happened for a while and the cluster is as wanted, at most for
 // Options.Settle after the last thing that was new. It reports whether the operator became idle.
 func (r *runner) settle(ctx context.Context, want state, chance map[string]bool) (idle bool, err error) {
-	ticker := time.NewTicker(50 * time.Millisecond)
+	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
-	begun, enough := time.Now(), r.Quiet
+	clock := r.history.clock
+	begun, enough := clock.now(), r.Quiet
 	if want == nil {
 		enough *= 2 // nothing else says that all is done
 	}
@@ -314,19 +325,22 @@ func (r *runner) settle(ctx context.Context, want state, chance map[string]bool)
 				return true, err
 			}
 		case <-ticker.C:
+			clock.look(r.process.Starved(), lookEvery)
 		}
 		again := r.others.createdAgain()
 		quiet := r.history.idle()
-		healed := again && quiet >= enough && r.boundary.works() && r.others.heal()
+		works, caughtUp := r.boundary.works()
+		works = works && (caughtUp || quiet >= r.Settle) // it may not need all that those before it have watched
+		healed := again && quiet >= enough && works && r.others.heal()
 		if healed || r.others.makeWayAfter(r.Settle) {
 			r.history.wake()
-			begun = time.Now()
+			begun = clock.now()
 			continue
 		}
-		if again && quiet >= enough && r.boundary.works() && !r.boundary.lagging() && (quiet >= r.Settle || r.isAs(want, chance)) {
+		if again && quiet >= enough && works && !r.boundary.lagging() && (quiet >= r.Settle || r.isAs(want, chance)) {
 			return true, nil
 		}
-		if time.Since(begun) >= 4*r.Settle {
+		if clock.now()-begun >= 4*r.Settle {
 			return quiet >= enough, nil
 		}
 	}

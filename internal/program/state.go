@@ -36,12 +36,13 @@ const unwritten = "(unwritten)"
 // A history is what has changed in a cluster.
 type history struct {
 	trace *trace
+	clock *clock
 	made  func(types.UID) bool // whether an object is one that the operator creates
 
 	mu       sync.Mutex      // guards what follows
 	written  map[string]bool // objects that the operator or a user has written
 	states   trial.States
-	progress time.Time                 // of the last change to a state that its object was not in before
+	progress time.Duration             // by clock, of the last change to a state that its object was not in before
 	all      int                       // changes, of all clients
 	kinds    map[string]int            // the same, by kind
 	version  uint64                    // of the last change
@@ -53,7 +54,7 @@ type history struct {
 }
 
 func newHistory(t *trace) *history {
-	return &history{trace: t, made: func(types.UID) bool { return false }, written: map[string]bool{}, progress: time.Now(), kinds: map[string]int{}, users: map[string]map[string]any{}, children: map[string]bool{}, statuses: map[string]types.UID{}, orphans: map[types.UID]bool{}, versions: map[string]bool{}}
+	return &history{trace: t, clock: newClock(), made: func(types.UID) bool { return false }, written: map[string]bool{}, kinds: map[string]int{}, users: map[string]map[string]any{}, children: map[string]bool{}, statuses: map[string]types.UID{}, orphans: map[types.UID]bool{}, versions: map[string]bool{}}
 }
 
 func thing(resource, namespace, name string) string {
@@ -101,7 +102,7 @@ func (h *history) changed(c apiserver.Change) {
 		h.orphans[c.UID] = true
 	}
 	if _, isNew := h.states.Enter(c); isNew {
-		h.progress = time.Now()
+		h.progress = h.clock.now()
 	}
 }
 
@@ -111,11 +112,11 @@ func mayBeRecreated(c apiserver.Change) bool {
 	return c.Resource.Resource != "namespaces" && len((&unstructured.Unstructured{Object: c.New}).GetFinalizers()) == 0
 }
 
-// idle returns for how long nothing new has happened.
+// idle returns for how long, by clock, nothing new has happened.
 func (h *history) idle() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return time.Since(h.progress)
+	return h.clock.now() - h.progress
 }
 
 // count returns how often the cluster has changed.
@@ -197,7 +198,7 @@ func (h *history) isChild(what string) bool {
 func (h *history) wake() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.progress = time.Now()
+	h.progress = h.clock.now()
 }
 
 // of returns the state of a cluster: its objects that were written, without what differs by chance.

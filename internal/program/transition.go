@@ -121,7 +121,7 @@ func (e *explorer) tryChange(ctx context.Context, c *change) (*runner, error) {
 	}
 	changing := *e.Options
 	changing.Script = c.script(e.Samples)
-	r, err := changing.run(ctx, fault.Plan{}, &reference{states: []state{before, want, before}, chance: e.reference.chance})
+	r, err := changing.run(ctx, fault.Plan{}, &reference{states: []state{before, want, before}, chance: e.reference.chance, watched: e.reference.watched})
 	if err == nil {
 		r.violations = append(r.violations, slices.DeleteFunc(alone.violations, func(v oracle.Violation) bool { return r.violates(v.Oracle) })...)
 	}
