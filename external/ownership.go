@@ -94,7 +94,7 @@ func (s ownership[T]) secure(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.decision.next == nextClaim {
+	if s.decision.next == nextClaim || !s.options.StoresOwner && s.seen.Owner == "" { // an update would store none
 		s.keep()
 		return nil
 	}

@@ -93,23 +93,18 @@ func (c *databaseClient) Observe(ctx context.Context, obj *v1.Database, id strin
 		return external.Observation{}, err
 	}
 	c.now = now
-	seen := external.Observation{State: external.UpToDate, Drift: wanted(obj).drift(now)}
+	seen := external.Observation{State: external.UpToDate}
+	want := wanted(obj)
+	if want.CharacterSet != "" && want.CharacterSet != now.CharacterSet {
+		seen.Drift = append(seen.Drift, "spec.characterSet")
+	}
+	if want.Collation != "" && want.Collation != now.Collation {
+		seen.Drift = append(seen.Drift, "spec.collation")
+	}
 	if len(seen.Drift) > 0 {
 		seen.State = external.Drifted
 	}
 	return seen, nil
-}
-
-// drift returns the fields of the spec in which the settings of a database differ from those that
-// are wanted.
-func (s Settings) drift(now Settings) (fields []string) {
-	if s.CharacterSet != "" && s.CharacterSet != now.CharacterSet {
-		fields = append(fields, "spec.characterSet")
-	}
-	if s.Collation != "" && s.Collation != now.Collation {
-		fields = append(fields, "spec.collation")
-	}
-	return fields
 }
 
 func wanted(obj *v1.Database) Settings {
@@ -121,12 +116,8 @@ func (c *databaseClient) Create(ctx context.Context, obj *v1.Database, creation 
 	return creation.Name, c.server.CreateDatabase(ctx, creation.Name, wanted(obj))
 }
 
-// Update implements [external.Client]. It is also called when the object has adopted the database,
-// to store its owner, and the server stores none.
+// Update implements [external.Client].
 func (c *databaseClient) Update(ctx context.Context, obj *v1.Database, id string) error {
-	if len(wanted(obj).drift(c.now)) == 0 {
-		return nil
-	}
 	return c.server.AlterDatabase(ctx, id, wanted(obj))
 }
 
