@@ -74,7 +74,11 @@ func Text(text string) string {
 func Markdown(line string) string { return markup.Replace(Line(line)) }
 
 // Code returns a line for a block of code in Markdown: it does not end the block.
-func Code(line string) string { return strings.ReplaceAll(Line(line), "```", "`´`") }
+func Code(line string) string {
+	return fence.ReplaceAllStringFunc(Line(line), func(run string) string { return strings.ReplaceAll(run, "``", "`´") })
+}
+
+var fence = regexp.MustCompile("`{3,}")
 
 var markup = strings.NewReplacer("<", `\<`, "[", `\[`, "`", "\\`", `\`, `\\`)
 

@@ -98,7 +98,7 @@ func TestWriter(t *testing.T) {
 // was.
 func FuzzTexts(f *testing.F) {
 	for _, text := range []string{
-		"", "a\nb\tc\rd", "\x1b]8;;http://x\a", "\u202e\u2066", "\xff\xc3", "\U000e0001\U0001f511", "\u2028", "`x`[y](z)<b>```\\", "\\u202e", "a\ufffdb", "\ufffe\x7f\u009b",
+		"", "a\nb\tc\rd", "\x1b]8;;http://x\a", "\u202e\u2066", "\xff\xc3", "\U000e0001\U0001f511", "\u2028", "`x`[y](z)<b>```\\", "`````", "\\u202e", "a\ufffdb", "\ufffe\x7f\u009b",
 	} {
 		f.Add(text)
 	}
