@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -87,12 +86,6 @@ var parts = apply.Children("Parts", func(_ context.Context, req *step.Request[*S
 	want.Add(corev1ac.ConfigMap(req.Object.Name, req.Object.Namespace).WithData(map[string]string{"color": "red"}))
 	return nil
 }, apply.Owns(&corev1.ConfigMap{}, &corev1.Service{}))
-
-// The markers of a role, from the kinds that a set declares.
-func ExampleMarkers() {
-	fmt.Print(apply.Markers([]rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "patch"}}}))
-	// Output: // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;patch
-}
 
 // In an engine. Complete also watches the kinds that the set declares.
 func ExampleOwns() {

@@ -4,15 +4,10 @@
 package apply
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/ctrlkit/ctrlkit/permission"
-	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // Uses implements [step.UseDeclarer]: what is done with the declared kinds.
@@ -36,31 +31,3 @@ func (c *children[T]) Uses() []permission.Use {
 	}
 	return uses
 }
-
-// Rules returns what the operator's role has to allow for a step of [Children], by the kinds that
-// it declares. The client knows their resources. [step.Engine.Needs] has them with all else that an
-// engine needs.
-func Rules[T client.Object](c client.Client, children step.Step[T]) ([]rbacv1.PolicyRule, error) {
-	with, ok := children.(interface {
-		step.UseDeclarer[T]
-		declared() *settings
-	})
-	if !ok {
-		return nil, fmt.Errorf("step %q is not made by apply.Children: only such steps declare kinds", children.Name())
-	}
-	uses := with.Uses()
-	for _, k := range with.declared().kinds {
-		uses = append(uses, permission.Use{Object: k.object, Verbs: permission.Reads()})
-	}
-	needs, err := permission.Needs(c, uses...)
-	if err != nil {
-		return nil, err
-	}
-	return permission.Rules(needs), nil
-}
-
-func (c *children[T]) declared() *settings { return c.settings }
-
-// Markers returns rules as comments that controller-gen makes a role of, one on a line, as
-// [permission.Markers] does.
-func Markers(rules []rbacv1.PolicyRule) string { return permission.Markers(rules) }

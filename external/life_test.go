@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/failure"
 )
 
 // eachIdentity runs a test for each class but some, in a bubble.
@@ -47,6 +48,31 @@ func TestRefusedCreationIsTriedAgain(t *testing.T) {
 		d.expect("Failed", "False")
 		d.has(1)
 	})
+}
+
+// The pause before another token after a refusal is that of the engine.
+func TestRefusedCreationWaitsAsTheEngineDoes(t *testing.T) {
+	slow := failure.Backoff{Initial: 4 * time.Hour, Max: 4 * time.Hour}
+	for name, tt := range map[string]struct {
+		failures failure.Table
+		again    bool
+	}{
+		"usual": {again: true},
+		"slow":  {failures: failure.Table{Backoffs: map[failure.Class]failure.Backoff{failure.ClassTransient: slow}}},
+	} {
+		onDesk(t, name, siloIdentities["token"], func(t *testing.T, d *siloDesk) {
+			d.failures = tt.failures
+			d.restart()
+			d.store.fail = failing("create", external.Refused(errors.New("quota exceeded")))
+			d.fails()
+			time.Sleep(2 * time.Hour)
+			d.store.take()
+			_, _ = d.reconcile()
+			if calls := d.store.take(); strings.Contains(calls, "create") != tt.again {
+				t.Errorf("after two hours: %s", calls)
+			}
+		})
+	}
 }
 
 func TestRefusedCreationIsDeletedWithoutCall(t *testing.T) {

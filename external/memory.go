@@ -107,8 +107,8 @@ func (m *memory) last(uid types.UID) record {
 }
 
 // called notes that Create is being called. Before it, nothing was created with a record of this
-// process. What it returns notes how the call has ended.
-func (m *memory) called(uid types.UID, generation int64, r record) (ended func(id string, err error)) {
+// process. What it returns notes how the call has ended; classify knows how the engine backs off.
+func (m *memory) called(uid types.UID, generation int64, r record, classify func(error) failure.Classification) (ended func(id string, err error)) {
 	before := false
 	m.change(uid, func(a *attempt) {
 		if !a.record.same(r) {
@@ -128,7 +128,7 @@ func (m *memory) called(uid types.UID, generation int64, r record) (ended func(i
 				m.created = a.last
 			case IsRefused(err):
 				a.open = before // what an earlier call has done is as unknown as it was
-				a.refusal = a.again(err, generation)
+				a.refusal = a.again(err, generation, classify(err).Backoff)
 			}
 		})
 	}
@@ -183,12 +183,12 @@ func (m *memory) forget(uid types.UID) {
 // again returns the refusal with one more answer. Each attempt begins with a write of the intent,
 // and each answer ends with another one: the events of these writes would bring the next attempt at
 // once, without the backoff of the failure.
-func (r refusal) again(err error, generation int64) refusal {
+func (r refusal) again(err error, generation int64, backoff failure.Backoff) refusal {
 	if r.generation != generation {
 		r.times = 0
 	}
 	r.times++
-	delay := failure.Classify(err).Backoff.Delay(r.times)
+	delay := backoff.Delay(r.times)
 	patient := delay
 	if more := r.times - refusalsInARow; more > 0 {
 		patient = max(delay, min(delay<<min(more, 16), mostPatient))

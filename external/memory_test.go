@@ -29,21 +29,28 @@ func TestMemoryOfCreations(t *testing.T) {
 		"begun by this process, not called":  {do: own},
 		"begun by another process, not seen": {do: func(*memory) record { return other }, maybe: true},
 		"begun by another process, seen":     {do: func(m *memory) record { m.see(uid, "", other); return other }, maybe: true},
-		"in progress, or ended by a panic":   {do: func(m *memory) record { m.called(uid, 1, own(m)); return own(m) }, maybe: true},
-		"created":                            {do: func(m *memory) record { m.called(uid, 1, own(m))("id", nil); return own(m) }, id: "id", maybe: true},
-		"answer lost":                        {do: func(m *memory) record { m.called(uid, 1, own(m))("", errors.New("reset")); return own(m) }, maybe: true},
-		"refused":                            {do: func(m *memory) record { m.called(uid, 1, own(m))("", refusal); return own(m) }},
+		"in progress, or ended by a panic":   {do: func(m *memory) record { m.called(uid, 1, own(m), failure.Classify); return own(m) }, maybe: true},
+		"created":                            {do: func(m *memory) record { m.called(uid, 1, own(m), failure.Classify)("id", nil); return own(m) }, id: "id", maybe: true},
+		"answer lost": {do: func(m *memory) record {
+			m.called(uid, 1, own(m), failure.Classify)("", errors.New("reset"))
+			return own(m)
+		}, maybe: true},
+		"refused": {do: func(m *memory) record { m.called(uid, 1, own(m), failure.Classify)("", refusal); return own(m) }},
 		"refused after a lost answer": {do: func(m *memory) record {
-			m.called(uid, 1, own(m))("", errors.New("reset"))
-			m.called(uid, 1, own(m))("", refusal)
+			m.called(uid, 1, own(m), failure.Classify)("", errors.New("reset"))
+			m.called(uid, 1, own(m), failure.Classify)("", refusal)
 			return own(m)
 		}, maybe: true},
 		"refused after a crash": {do: func(m *memory) record {
 			m.see(uid, "", other)
-			m.called(uid, 1, other)("", refusal)
+			m.called(uid, 1, other, failure.Classify)("", refusal)
 			return other
 		}, maybe: true},
-		"forgotten": {do: func(m *memory) record { m.called(uid, 1, own(m))("id", nil); m.forget(uid); return own(m) }},
+		"forgotten": {do: func(m *memory) record {
+			m.called(uid, 1, own(m), failure.Classify)("id", nil)
+			m.forget(uid)
+			return own(m)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMemory()
@@ -64,16 +71,16 @@ func TestMemoryRestoresAnnotations(t *testing.T) {
 		ok     bool
 	}{
 		"nothing known": {do: func(*memory) {}},
-		"created by us": {do: func(m *memory) { m.called("u", 1, record{step: begun, token: "t"})("id", nil) }, id: "id", record: "created 2000-01-01T00:00:00Z token t", ok: true},
+		"created by us": {do: func(m *memory) { m.called("u", 1, record{step: begun, token: "t"}, failure.Classify)("id", nil) }, id: "id", record: "created 2000-01-01T00:00:00Z token t", ok: true},
 		"seen":          {do: func(m *memory) { m.see("u", "id", record{step: created, at: time.Now(), token: "t"}) }, id: "id", record: "created 2000-01-01T00:00:00Z token t", ok: true},
 		"a stale cache": {do: func(m *memory) {
-			m.called("u", 1, record{step: begun, at: time.Now(), token: "t"})("new", nil)
+			m.called("u", 1, record{step: begun, at: time.Now(), token: "t"}, failure.Classify)("new", nil)
 			m.see("u", "old", record{step: created, at: time.Now().Add(-time.Hour)})
 		}, id: "new", record: "created 2000-01-01T00:00:00Z token t", ok: true},
-		"in progress": {do: func(m *memory) { m.called("u", 1, record{step: begun, at: time.Now(), token: "t"}) }, record: "begun 2000-01-01T00:00:00Z token t", ok: true},
+		"in progress": {do: func(m *memory) { m.called("u", 1, record{step: begun, at: time.Now(), token: "t"}, failure.Classify) }, record: "begun 2000-01-01T00:00:00Z token t", ok: true},
 		"another creation": {do: func(m *memory) {
 			m.see("u", "id", record{step: created})
-			m.called("u", 1, record{step: begun, at: time.Now(), token: "t-2"})
+			m.called("u", 1, record{step: begun, at: time.Now(), token: "t-2"}, failure.Classify)
 		}, record: "begun 2000-01-01T00:00:00Z token t-2", ok: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,8 +100,9 @@ func TestMemoryRestoresAnnotations(t *testing.T) {
 func TestRefusalsHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := failure.Mark(Refused(errors.New("quota")), failure.WithClass(failure.ClassInvalid))
+		backoff := failure.Classify(err).Backoff
 		never := time.Time{}
-		r := refusal{}.again(err, 1)
+		r := refusal{}.again(err, 1, backoff)
 		if r.holds(1, never) == nil {
 			t.Error("the next attempt follows at once")
 		}
@@ -105,10 +113,10 @@ func TestRefusalsHold(t *testing.T) {
 			t.Error("the first attempt waits")
 		}
 		first := r.delay
-		if r = r.again(err, 1); r.delay <= first {
+		if r = r.again(err, 1, backoff); r.delay <= first {
 			t.Errorf("the pause does not grow: %s, then %s", first, r.delay)
 		}
-		if r = r.again(err, 2); r.times != 1 {
+		if r = r.again(err, 2, backoff); r.times != 1 {
 			t.Errorf("a change of the spec does not begin anew: %d times", r.times)
 		}
 		time.Sleep(time.Hour)
@@ -116,7 +124,7 @@ func TestRefusalsHold(t *testing.T) {
 			t.Error("the pause does not end")
 		}
 		for range 30 {
-			r = r.again(err, 2)
+			r = r.again(err, 2, backoff)
 		}
 		time.Sleep(r.delay)
 		if r.holds(2, never) == nil || r.patient != time.Hour {

@@ -343,7 +343,7 @@ func (s *session[T]) callCreate(ctx context.Context, creation Creation) (id stri
 	obj := s.req.Object
 	details := make(map[string][]byte)
 	err = s.call(ctx, "create", func(ctx context.Context) (err error) {
-		ended := s.memory.called(obj.GetUID(), obj.GetGeneration(), s.record) // not if a limit has prevented the call
+		ended := s.memory.called(obj.GetUID(), obj.GetGeneration(), s.record, s.req.Classify) // not if a limit has prevented the call
 		id, err = s.client.Create(ctx, obj, creation.WithDetails(details))
 		ended(cmp.Or(id, creation.Name), err)
 		return err

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
@@ -62,6 +63,7 @@ type siloDesk struct {
 	observers []journal.Observer // besides the ring
 
 	skipUnchanged bool             // as step.Options.SkipUnchanged
+	failures      failure.Table    // as step.Options.Failures
 	other         step.Step[*Silo] // a further step that cleans up; nil without one
 	engine        *step.Engine[*Silo]
 	recorder      *events.FakeRecorder
@@ -144,7 +146,7 @@ func (d *siloDesk) restart() {
 	}
 	e, err := step.New(step.Options[*Silo]{
 		Name: "silos", Client: cached{d.client, d}, APIReader: d.client, Recorder: d.recorder, Observers: append([]journal.Observer{d.ring}, d.observers...),
-		SkipUnchanged: d.skipUnchanged,
+		SkipUnchanged: d.skipUnchanged, Failures: d.failures,
 	}, steps...)
 	d.must(err)
 	d.engine = e

@@ -79,6 +79,9 @@ func TestDrain(t *testing.T) {
 		expect("x", "y")
 		cancel()
 	})
+}
+
+func TestNoDrain(t *testing.T) {
 	if d := (*drain)(nil); !d.take(types.NamespacedName{}) {
 		t.Error("an engine without a shard does not reconcile")
 	}
