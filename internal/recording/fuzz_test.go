@@ -15,8 +15,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/recording"
 )
 
-// A file is refused with its name and the place, in text that a terminal may show, or what was read
-// is written and read again as it is, and its objects can be asked for.
+// A file is refused with its name, or what was read is written and read again as it is, and its
+// objects can be asked for.
 func FuzzRead(f *testing.F) {
 	head := "apiVersion: recording.ctrlkit.dev/v1\nkind: Recording\nrecorded: \"2026-03-04T04:06:07Z\"\n"
 	for _, content := range []string{
