@@ -27,8 +27,8 @@ type Action interface {
 	//
 	//   - Run must be idempotent: it is called again after every error, crash and change.
 	//   - It should return soon after ctx is done.
-	//   - A non-nil error, [WaitFor] and a result that requeues interrupt the sequence that the
-	//     action is part of; [ContinueAndRequeueAfter] does not.
+	//   - A non-nil error, [Wait] and a result that requeues interrupt the sequence that the
+	//     action is part of; [RequeueWithin] does not.
 	//   - An action may change only what is its own. What other actions of the same run receive
 	//     too (states, the target) is shared: copy it before you change it.
 	Run(ctx context.Context) (ctrl.Result, error)
@@ -168,7 +168,7 @@ func (l *leaf) call(ctx context.Context) (result ctrl.Result, err error) {
 			}
 		}
 	}()
-	result, err = l.run(ctx)
+	result, err = lift(l.run(ctx))
 	panicked = false
 	if err != nil {
 		err = &ActionError{Action: l.description, Err: err}

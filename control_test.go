@@ -85,12 +85,12 @@ func TestRetry(t *testing.T) {
 		{"failure", []error{errBoom}, 3, 3, 3 * time.Second, "after 3 attempts: A: boom"},
 		{"no steps are one attempt", []error{errBoom}, 0, 1, 0, "A: boom"},
 		{"exit", []error{ctrlkit.ErrExit}, 3, 1, 0, "A: exit"},
-		{"wait", []error{second(ctrlkit.WaitFor("x"))}, 3, 1, 0, "A: waiting for x"},
+		{"wait", []error{ctrlkit.Wait("x")}, 3, 1, 0, "A: waiting for x"},
 		{"terminal", []error{terminal}, 3, 1, 0, "A: terminal error: boom"},
 		{"terminal beside what may pass", []error{errors.Join(terminal, errBoom)}, 2, 2, time.Second, "after 2 attempts: A: terminal error: boom\nboom"},
 		{"panic", []error{&ctrlkit.PanicError{Value: "no"}}, 3, 1, 0, "A: panic: no"},
 		{"panic beside what may pass", []error{errors.Join(errBoom, &ctrlkit.PanicError{Value: "no"})}, 3, 1, 0, "A: boom\npanic: no"},
-		{"continue", []error{second(ctrlkit.ContinueAndRequeueAfter(1))}, 3, 1, 0, "A: continue, and requeue"},
+		{"continue", []error{ctrlkit.RequeueWithin(1)}, 3, 1, 0, "A: continue, and requeue"},
 	} {
 		runInBubble(t, tt.name, func(t *testing.T) {
 			attempts := 0
@@ -247,7 +247,7 @@ func TestFailureOfAOnceIsOneCause(t *testing.T) {
 		{"several", ctrlkit.Once(ctrlkit.Join(j.fails("A"), j.waits("C"))), "A: boom; C: waiting for the world; B: boom", 1, "A: boom; B: boom"},
 		{"a wait", ctrlkit.Once(j.waits("A")), "A: waiting for the world; B: boom", 1, "B: boom"},
 		{"a terminal error", ctrlkit.Once(fails("A", errTerminal)), "A: terminal error: no such region; B: boom", 0, "A: terminal error: no such region; B: boom"},
-		{"a mark to continue", ctrlkit.Once(returns("A", func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(1) })), "B: boom", 0, "B: boom"},
+		{"a mark to continue", ctrlkit.Once(returns("A", func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.RequeueWithin(1) })), "B: boom", 0, "B: boom"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, w := range []ctrlkit.Action{

@@ -18,7 +18,7 @@
 //	return ctrlkit.IgnoreExit(workflow.Run(ctx))
 //
 // An action ends with one of the outcomes of this package: [NoRequeue], [RequeueAfter],
-// [RequeueIfError], [Exit], [WaitFor] and similar. Joining keeps every cause, and the next
+// [RequeueIfError], [Exit], [Wait] and similar. Joining keeps every cause, and the next
 // reconcile never comes later than any of the parts asked for.
 //
 // # Rules of joining

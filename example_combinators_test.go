@@ -56,7 +56,7 @@ func ExampleParallelJoin() {
 
 func ExampleSequential() {
 	disk := ctrlkit.NewAction("SyncDisk", func(context.Context) (ctrl.Result, error) {
-		return ctrlkit.PollFor("the disk to be attached", 10*time.Second)
+		return ctrl.Result{}, ctrlkit.Poll("the disk to be attached", 10*time.Second)
 	})
 	run(ctrlkit.Sequential(say("SyncConfig"), disk, say("SyncPods"))) // the wait interrupts
 	// Output:

@@ -49,7 +49,7 @@ func Example() {
 
 func ExampleGraph() {
 	disk := ctrlkit.NewAction("SyncDisk", func(context.Context) (ctrl.Result, error) {
-		return ctrlkit.WaitFor("PersistentVolumeClaim default/data to be bound")
+		return ctrl.Result{}, ctrlkit.Wait("PersistentVolumeClaim default/data to be bound")
 	})
 	workflow := ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) {
 		config := g.Add(say("SyncConfig"))
@@ -74,9 +74,9 @@ func ExampleGraph() {
 	// error: <nil>
 }
 
-func ExampleContinueAndRequeueAfter() {
+func ExampleRequeueWithin() {
 	quota := ctrlkit.NewAction("RefreshQuota", func(context.Context) (ctrl.Result, error) {
-		return ctrlkit.ContinueAndRequeueAfter(time.Minute) // the sequence continues
+		return ctrl.Result{}, ctrlkit.RequeueWithin(time.Minute) // the sequence continues
 	})
 	result, err := ctrlkit.IgnoreExit(ctrlkit.Sequential(quota, say("SyncPods")).Run(context.Background()))
 	fmt.Println(result.RequeueAfter, err)

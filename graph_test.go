@@ -55,7 +55,7 @@ func TestGraphIsAsCompleteAsPossible(t *testing.T) {
 		g.Add(j.ok("D"), waits, fails, b)
 		g.Add(j.ok("E"), fine)
 		g.Add(j.ok("F"), requeues)
-		again := g.Add(ctrlkit.NewAction("Again", func(context.Context) (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(time.Second) }))
+		again := g.Add(ctrlkit.NewAction("Again", func(context.Context) (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.RequeueWithin(time.Second) }))
 		g.Add(j.ok("G"), again)
 	})
 	result, err := w.Run(background())

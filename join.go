@@ -179,10 +179,10 @@ func joinOutcomes(outcomes []returned) (ctrl.Result, error) {
 // joined gathers outcomes by the rules in the package's comment. The zero value is the identity.
 //
 // The rules themselves are those of package outcome. What joined adds is what only workflows have:
-// the mark of [ContinueAndRequeueAfter], the error of a [Once] that arrives in several places, and
+// the mark of [RequeueWithin], the error of a [Once] that arrives in several places, and
 // signals that travel as errors.
 type joined struct {
-	sum       outcome.Sum[Wait] // its causes are without errContinue, its waits are among the causes
+	sum       outcome.Sum[Waiting] // its causes are without errContinue, its waits are among the causes
 	continued bool              // errContinue was among the errors
 	shared    map[*sharedError]bool
 }
@@ -191,7 +191,7 @@ func (j *joined) add(result ctrl.Result, err error) {
 	if err == nil && result == (ctrl.Result{}) {
 		return
 	}
-	part := outcome.Outcome[Wait]{Result: result, Interrupted: interrupts(result, err)}
+	part := outcome.Outcome[Waiting]{Result: result, Interrupted: interrupts(result, err)}
 	if err != nil && isContinue(err) {
 		j.continued = true
 	} else {
@@ -234,7 +234,7 @@ func (j *joined) outcome() (ctrl.Result, error) {
 
 // hideTerminals returns the causes. The mark of terminal ones is hidden if something beside them
 // asks for another reconcile.
-func hideTerminals(all outcome.Outcome[Wait]) []error {
+func hideTerminals(all outcome.Outcome[Waiting]) []error {
 	causes := all.Causes
 	if !slices.ContainsFunc(causes, isDropped) {
 		return causes

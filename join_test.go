@@ -88,9 +88,9 @@ func outcomes() *rapid.Generator[ctrlkit.Action] {
 			ctrlkit.Exit,
 			func() (ctrl.Result, error) { return ctrlkit.RequeueAfter(d) },
 			func() (ctrl.Result, error) { return ctrlkit.RequeueIfError(errBoom) },
-			func() (ctrl.Result, error) { return ctrlkit.WaitFor(name) },
-			func() (ctrl.Result, error) { return ctrlkit.PollFor(name, d) },
-			func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(d) },
+			func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.Wait(name) },
+			func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.Poll(name, d) },
+			func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.RequeueWithin(d) },
 			ctrlkit.RequeueWithBackoff,
 			func() (ctrl.Result, error) { return ctrl.Result{RequeueAfter: d}, nil },
 			func() (ctrl.Result, error) { return ctrl.Result{Priority: new(int(d))}, nil },
@@ -224,7 +224,7 @@ func TestSequential(t *testing.T) {
 		{"passes", ctrlkit.Nop(), "A C", ctrl.Result{}, ""},
 		{"error", ctrlkit.NewAction("B", func(context.Context) (ctrl.Result, error) { return soon, errBoom }), "A", soon, "B: boom"},
 		{"exit", ctrlkit.NewAction("B", func(context.Context) (ctrl.Result, error) { return ctrlkit.Exit() }), "A", ctrl.Result{}, "B: exit"},
-		{"wait", ctrlkit.NewAction("B", func(context.Context) (ctrl.Result, error) { return ctrlkit.WaitFor("x") }), "A", ctrl.Result{}, "B: waiting for x"},
+		{"wait", ctrlkit.NewAction("B", func(context.Context) (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.Wait("x") }), "A", ctrl.Result{}, "B: waiting for x"},
 		{"requeue", ctrlkit.NewAction("B", func(context.Context) (ctrl.Result, error) { return ctrlkit.RequeueAfter(time.Second) }), "A", soon, ""},
 		{"passed time", ctrlkit.NewAction("B", func(context.Context) (ctrl.Result, error) { return ctrl.Result{RequeueAfter: -1}, nil }), "A", ctrl.Result{RequeueAfter: 1}, ""},
 		{"legacy requeue", ctrlkit.NewAction("B", func(context.Context) (ctrl.Result, error) { return ctrl.Result{Requeue: true}, nil }), "A", ctrl.Result{Requeue: true}, ""},
@@ -240,9 +240,9 @@ func TestSequential(t *testing.T) {
 	}
 }
 
-func TestContinueAndRequeueAfterContinuesAndRequeues(t *testing.T) {
+func TestRequeueWithinContinuesAndRequeues(t *testing.T) {
 	again := func(d time.Duration) ctrlkit.Action {
-		return ctrlkit.NewAction("Again", func(context.Context) (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(d) })
+		return ctrlkit.NewAction("Again", func(context.Context) (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.RequeueWithin(d) })
 	}
 	var j journal
 	// Nested on purpose: the mark has to survive each level, and a real interruption beside it has

@@ -18,9 +18,6 @@ import (
 // for it with errors.Is, which is also true for waits.
 var ErrExit = errors.New("exit")
 
-// errContinue marks a result that asks for another reconcile without interrupting anything.
-var errContinue = errors.New("continue, and requeue")
-
 // NoRequeue ends an action that has nothing more to ask for. It has no effect on the workflow.
 func NoRequeue() (ctrl.Result, error) { return ctrl.Result{}, nil }
 
@@ -34,7 +31,8 @@ func RequeueImmediately() (ctrl.Result, error) {
 // RequeueWithBackoff interrupts the workflow and has the request reconciled again after the backoff
 // of the controller's rate limiter: within milliseconds at first, and later each time it is
 // returned again. It is not an error. The first reconcile that ends without an error and without a
-// requeue, or with a time, resets the backoff.
+// requeue, or with a time, resets the backoff. It is what RequeueImmediately of the original library
+// did.
 //
 // It sets the deprecated Result.Requeue, which is the only way to have the backoff without an
 // error. Joined with a time, it means that time, or one second if that is sooner.
@@ -54,30 +52,49 @@ func RequeueIfError(err error) (ctrl.Result, error) { return ctrl.Result{}, err 
 // RequeueIfError(ErrExit).
 func Exit() (ctrl.Result, error) { return RequeueIfError(ErrExit) }
 
-// WaitFor interrupts the workflow because something is missing: what names it ("Secret default/db",
-// "3 of 3 replicas ready"). It is not an error. Nothing is scheduled: a change of something that
-// the operator watches must end the wait. Where no watch can, use [PollFor].
-func WaitFor(what string) (ctrl.Result, error) {
-	return ctrl.Result{}, &waitSignal{what: what}
+// Wait returns the outcome of an action or a step that can't continue because something is missing:
+// what names it ("Secret default/db", "3 of 3 replicas ready"). It interrupts as an error does, and is
+// no failure. Nothing is scheduled: a change of something that the operator watches must end the
+// wait. Where no watch can, use [Poll].
+//
+//	return ctrl.Result{}, ctrlkit.Wait("Secret default/db") // in an action
+//	return ctrlkit.Wait("Secret default/db")                // in a step
+func Wait(what string) error { return &waitSignal{what: what} }
+
+// Poll is [Wait] for what no watch reports, such as something outside the cluster: the request is
+// reconciled again after every (at once if that is not positive).
+func Poll(what string, every time.Duration) error {
+	return &waitSignal{what: what, every: max(every, outcome.Immediately)}
 }
 
-// PollFor is [WaitFor] for what no watch reports, such as something outside the cluster: the
-// request is reconciled again after every (at once if that is not positive).
-func PollFor(what string, every time.Duration) (ctrl.Result, error) {
-	result, _ := RequeueAfter(every)
-	return result, &waitSignal{what: what, every: result.RequeueAfter}
+// RequeueWithin returns an outcome that interrupts nothing, and has the request reconciled again
+// within d (at once if that is not positive) whatever the following actions or steps return. An
+// action that interrupts for a time returns [RequeueAfter], and a step [Poll].
+func RequeueWithin(d time.Duration) error {
+	return &requeueSignal{result: ctrl.Result{RequeueAfter: max(d, outcome.Immediately)}}
 }
 
-// ContinueAndRequeueAfter continues the workflow, and has the request reconciled again within d (at
-// once if that is not positive) whatever the following actions return. [RequeueAfter] interrupts;
-// this does not.
-func ContinueAndRequeueAfter(d time.Duration) (ctrl.Result, error) {
-	return ctrl.Result{RequeueAfter: max(d, outcome.Immediately)}, errContinue
+// AsError returns the outcome of an action as one error, for a function that returns nothing else: a
+// step that runs a workflow, or calls a reconciler.
+//
+//	return ctrlkit.AsError(workflow.Run(ctx))
+//
+// A time or a requeue in result is in the error, and interrupts if it did. [IgnoreExit] takes it
+// out.
+func AsError(result ctrl.Result, err error) error {
+	if !outcome.Requeues(result) && result.Priority == nil {
+		return err
+	}
+	requeue := &requeueSignal{result: result, interrupts: interrupts(result, err)}
+	if err == nil {
+		return requeue
+	}
+	return outcome.JoinErrors([]error{err, requeue})
 }
 
 // IgnoreExit turns the outcome of a workflow into what controller-runtime expects from Reconcile:
-// exits, waits, blocked actions and the mark of [ContinueAndRequeueAfter] are taken out of err,
-// also where they are wrapped or joined with others; real errors stay, and so does the result.
+// exits, waits, blocked actions and [RequeueWithin] are taken out of err, also where they are wrapped
+// or joined with others; their times are in the result, and real errors stay.
 //
 //	return ctrlkit.IgnoreExit(workflow.Run(ctx))
 //
@@ -95,6 +112,7 @@ func ContinueAndRequeueAfter(d time.Duration) (ctrl.Result, error) {
 // must not come later than it asks for, even while something fails, give the controller a rate
 // limiter whose longest delay is that time (controller.Options.RateLimiter).
 func IgnoreExit(result ctrl.Result, err error) (ctrl.Result, error) {
+	result, err = lift(result, err)
 	result = outcome.Normalize(result)
 	rest := withoutSignals(err)
 	if isDropped(rest) && (outcome.Requeues(result) || !isSettled(err, nil)) {
@@ -111,8 +129,8 @@ func interrupts(result ctrl.Result, err error) bool {
 	return outcome.Requeues(result)
 }
 
-// isContinue reports whether err is nothing but the mark of [ContinueAndRequeueAfter].
+// isContinue reports whether err is nothing but outcomes of [RequeueWithin].
 func isContinue(err error) bool {
-	rest, _ := without(err, func(e error) bool { return e == errContinue }) //nolint:errorlint // without walks the tree
+	rest, _ := without(err, isRequeue)
 	return rest == nil
 }

@@ -23,8 +23,8 @@ import (
 func second[T, E any](_ T, e E) E { return e }
 
 func TestIgnoreExit(t *testing.T) {
-	wait := second(ctrlkit.WaitFor("a Secret"))
-	continued := second(ctrlkit.ContinueAndRequeueAfter(time.Second))
+	wait := ctrlkit.Wait("a Secret")
+	continued := ctrlkit.RequeueWithin(time.Second)
 	for _, tt := range []struct {
 		name string
 		err  error
@@ -57,7 +57,7 @@ func TestIgnoreExit(t *testing.T) {
 // An error in words that wraps several is one failure: it is kept with its text and its type, or
 // dropped with them.
 func TestIgnoreExitKeepsErrorsOfOthersWhole(t *testing.T) {
-	wait := second(ctrlkit.WaitFor("a Secret"))
+	wait := ctrlkit.Wait("a Secret")
 	for _, tt := range []struct {
 		name string
 		err  error
@@ -113,10 +113,10 @@ func TestIgnoreExitNeverRequeuesLater(t *testing.T) {
 
 func TestRequeueAtOnceIsNotLost(t *testing.T) {
 	for name, run := range map[string]func() (ctrl.Result, error){
-		"RequeueImmediately":      ctrlkit.RequeueImmediately,
-		"RequeueAfter":            func() (ctrl.Result, error) { return ctrlkit.RequeueAfter(-time.Minute) },
-		"PollFor":                 func() (ctrl.Result, error) { return ctrlkit.PollFor("x", 0) },
-		"ContinueAndRequeueAfter": func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(0) },
+		"RequeueImmediately": ctrlkit.RequeueImmediately,
+		"RequeueAfter":       func() (ctrl.Result, error) { return ctrlkit.RequeueAfter(-time.Minute) },
+		"Poll": func() (ctrl.Result, error) { return ctrlkit.IgnoreExit(ctrl.Result{}, ctrlkit.Poll("x", 0)) },
+		"RequeueWithin": func() (ctrl.Result, error) { return ctrlkit.IgnoreExit(ctrl.Result{}, ctrlkit.RequeueWithin(0)) },
 	} {
 		got, _ := run()
 		if got.RequeueAfter <= 0 || got.RequeueAfter > time.Millisecond || got.Requeue {
@@ -127,15 +127,14 @@ func TestRequeueAtOnceIsNotLost(t *testing.T) {
 
 func TestWaits(t *testing.T) {
 	w := ctrlkit.Join(
-		ctrlkit.NewAction("Secret", func(context.Context) (ctrl.Result, error) { return ctrlkit.WaitFor("Secret default/db") }),
+		ctrlkit.NewAction("Secret", func(context.Context) (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.Wait("Secret default/db") }),
 		ctrlkit.NewAction("Bucket", func(context.Context) (ctrl.Result, error) {
-			result, err := ctrlkit.PollFor("the bucket", time.Minute)
-			return result, fmt.Errorf("looking: %w", err)
+			return ctrl.Result{}, fmt.Errorf("looking: %w", ctrlkit.Poll("the bucket", time.Minute))
 		}),
 		ctrlkit.NewAction("Fails", func(context.Context) (ctrl.Result, error) { return ctrlkit.RequeueIfError(errBoom) }),
 	)
 	result, err := w.Run(background())
-	want := []ctrlkit.Wait{{Action: "Secret", For: "Secret default/db"}, {Action: "Bucket", For: "the bucket", Every: time.Minute}}
+	want := []ctrlkit.Waiting{{Action: "Secret", For: "Secret default/db"}, {Action: "Bucket", For: "the bucket", Every: time.Minute}}
 	same(t, "waits", want, ctrlkit.Waits(err))
 	same(t, "requeued after", time.Minute, result.RequeueAfter)
 	if _, err := ctrlkit.IgnoreExit(result, err); text(err) != "Fails: boom" {
@@ -164,4 +163,44 @@ func must(t testing.TB, err error) {
 func runInBubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
+// An outcome that travels as one error is the same outcome again where it is needed.
+func TestAsError(t *testing.T) {
+	outcomes := map[string]func() (ctrl.Result, error){
+		"nothing":      ctrlkit.NoRequeue,
+		"an error":     func() (ctrl.Result, error) { return ctrl.Result{}, errBoom },
+		"an exit":      ctrlkit.Exit,
+		"a wait":       func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.Wait("x") },
+		"a poll":       func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.Poll("x", time.Hour) },
+		"a time":       func() (ctrl.Result, error) { return ctrlkit.RequeueAfter(time.Minute) },
+		"a backoff":    ctrlkit.RequeueWithBackoff,
+		"a time later": func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.RequeueWithin(time.Minute) },
+		"a priority":   func() (ctrl.Result, error) { return ctrl.Result{Priority: new(3)}, nil },
+		"a time beside an error": func() (ctrl.Result, error) {
+			return ctrl.Result{RequeueAfter: time.Second}, errBoom
+		},
+		"two times": func() (ctrl.Result, error) {
+			return ctrl.Result{RequeueAfter: time.Hour}, errors.Join(ctrlkit.RequeueWithin(time.Minute), ctrlkit.Wait("y"))
+		},
+	}
+	for name, outcome := range outcomes {
+		t.Run(name, func(t *testing.T) {
+			follows := func(run func() (ctrl.Result, error)) (texts []string, result ctrl.Result) {
+				did := ""
+				result, err := ctrlkit.Sequential(
+					ctrlkit.NewAction("A", func(context.Context) (ctrl.Result, error) { return run() }),
+					ctrlkit.NewAction("B", func(context.Context) (ctrl.Result, error) { did = "B"; return ctrlkit.NoRequeue() }),
+				).Run(t.Context())
+				waits := ctrlkit.Waits(err)
+				result, err = ctrlkit.IgnoreExit(result, err)
+				return []string{did, fmt.Sprint(waits), text(err)}, result
+			}
+			want, wantResult := follows(outcome)
+			got, gotResult := follows(func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.AsError(outcome()) })
+			same(t, "outcome", want, got)
+			same(t, "result", wantResult, gotResult)
+			same(t, "interrupts", want[0] == "", got[0] == "")
+		})
+	}
 }

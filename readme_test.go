@@ -39,19 +39,19 @@ func reconcileCronJob(ctx context.Context, suspended bool, mgr manager) (ctrl.Re
 
 func (impl) CheckSecret(_ context.Context, _ logr.Logger, secret *corev1.Secret) (ctrl.Result, error) {
 	if secret == nil {
-		return ctrlkit.WaitFor("Secret default/db") // no error, and no backoff: a watch ends it
+		return ctrl.Result{}, ctrlkit.Wait("Secret default/db") // no error, and no backoff: a watch ends it
 	}
 	return ctrlkit.NoRequeue()
 }
 
 func setUp(mgr ctrl.Manager) error {
 	engine, err := step.New(step.Options[*Simple]{Name: "simple", Client: mgr.GetClient()},
-		ensureNonZeroDivisor{}, // keeps a condition
-		step.Func("Divide", func(_ context.Context, req *step.Request[*Simple]) (ctrl.Result, error) {
+		step.Step[*Simple]{Name: "EnsureNonZeroDivisor", Do: ensureNonZeroDivisor},
+		step.Step[*Simple]{Name: "Divide", Do: func(_ context.Context, req *step.Request[*Simple]) error {
 			spec, status := req.Object.Spec, &req.Object.Status
 			status.Quotient, status.Remainder = new(spec.Dividend/spec.Divisor), new(spec.Dividend%spec.Divisor)
-			return ctrlkit.NoRequeue()
-		}),
+			return nil
+		}},
 	)
 	if err != nil {
 		return err
@@ -73,14 +73,11 @@ func (s *Simple) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-type ensureNonZeroDivisor struct{}
-
-func (ensureNonZeroDivisor) Name() string { return "EnsureNonZeroDivisor" }
-func (ensureNonZeroDivisor) Do(_ context.Context, req *step.Request[*Simple]) (ctrl.Result, error) {
+func ensureNonZeroDivisor(_ context.Context, req *step.Request[*Simple]) error {
 	if req.Object.Spec.Divisor == 0 {
-		return ctrlkit.Exit()
+		return ctrlkit.ErrExit
 	}
-	return ctrlkit.NoRequeue()
+	return nil
 }
 
 var _ = setUp // it is compiled, and examples/02_simple runs it

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ctrlkit/ctrlkit/internal/outcome"
 )
@@ -19,7 +20,7 @@ import (
 // Signals travel as errors because they interrupt as errors do; IgnoreExit takes them out at the
 // root.
 
-// waitSignal is what WaitFor and PollFor return.
+// waitSignal is what Wait and Poll return.
 type waitSignal struct {
 	what  string
 	every time.Duration
@@ -28,11 +29,56 @@ type waitSignal struct {
 func (w *waitSignal) Error() string        { return "waiting for " + w.what }
 func (w *waitSignal) Is(target error) bool { return target == ErrExit }
 
-// A Wait is one thing that a workflow waits for.
-//
-// Packages journal and explain have a Wait each, without the action: events are below workflows,
-// and a report is a format of its own that other versions of the command read.
-type Wait struct {
+// A requeueSignal is a result that travels as an error.
+type requeueSignal struct {
+	result     ctrl.Result
+	interrupts bool
+}
+
+func (r *requeueSignal) Error() string {
+	if r.interrupts {
+		return "requeue"
+	}
+	return "continue, and requeue"
+}
+
+func isRequeue(err error) bool {
+	_, ok := err.(*requeueSignal) //nolint:errorlint // not what it wraps
+	return ok
+}
+
+// errContinue marks a result that asks for another reconcile without interrupting anything.
+var errContinue error = &requeueSignal{}
+
+// lift returns an outcome with all times that are in err in the result, too, and without the errors
+// that say nothing else. All that is left of [RequeueWithin] is errContinue, where nothing
+// interrupts.
+func lift(result ctrl.Result, err error) (ctrl.Result, error) {
+	if err == nil {
+		return result, nil
+	}
+	requeues, interrupting := false, false
+	var sum outcome.Sum[struct{}]
+	sum.Add(outcome.Outcome[struct{}]{Result: result})
+	walk(err, "", func(_ string, e error) {
+		switch s := e.(type) { //nolint:errorlint // walk visits every error of the tree
+		case *requeueSignal:
+			requeues, interrupting = true, interrupting || s.interrupts
+			sum.Add(outcome.Outcome[struct{}]{Result: s.result})
+		case *waitSignal:
+			sum.Add(outcome.Outcome[struct{}]{Result: ctrl.Result{RequeueAfter: s.every}})
+		}
+	})
+	if requeues {
+		if err, _ = without(err, isRequeue); err == nil && !interrupting {
+			err = errContinue
+		}
+	}
+	return sum.Outcome().Result, err
+}
+
+// A Waiting is one thing that a workflow waits for.
+type Waiting struct {
 	// Action is the description of the action that waits; empty if the wait came from elsewhere.
 	Action string
 	// For is what it waits for.
@@ -43,13 +89,13 @@ type Wait struct {
 
 // Waits returns what a workflow that returned err waits for, in the order of the workflow, each
 // wait once. Call it before [IgnoreExit], which takes waits out.
-func Waits(err error) []Wait {
-	var waits []Wait
+func Waits(err error) []Waiting {
+	var waits []Waiting
 	seen := map[*waitSignal]bool{} // a Once returns its wait in several places
 	walk(err, "", func(action string, e error) {
 		if w, ok := e.(*waitSignal); ok && !seen[w] { //nolint:errorlint // walk visits every error of the tree
 			seen[w] = true
-			waits = append(waits, Wait{Action: action, For: w.what, Every: w.every})
+			waits = append(waits, Waiting{Action: action, For: w.what, Every: w.every})
 		}
 	})
 	return waits
@@ -139,15 +185,15 @@ func isJoin(err error) bool {
 var joinType = reflect.TypeOf(errors.Join(ErrExit))
 
 // isSignal reports whether err, not what it wraps, is an exit, a wait, a blocked action or
-// errContinue.
+// a requeue.
 func isSignal(err error) bool {
 	switch err.(type) { //nolint:errorlint // not what it wraps
-	case *waitSignal, *BlockedError:
+	case *waitSignal, *BlockedError, *requeueSignal:
 		return true
 	case interface{ Unwrap() error }, interface{ Unwrap() []error }, utilerrors.Aggregate:
 		return false // its Is may speak for a part
 	}
-	if err == ErrExit || err == errContinue { //nolint:errorlint // without walks the tree
+	if err == ErrExit { //nolint:errorlint // without walks the tree
 		return true
 	}
 	is, ok := err.(interface{ Is(error) bool })

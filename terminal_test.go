@@ -39,10 +39,10 @@ func fails(name string, err error) ctrlkit.Action {
 
 func TestTerminalErrorSilencesNothing(t *testing.T) {
 	gone := fails("Gone", errTerminal)
-	poll := func() (ctrl.Result, error) { return ctrlkit.PollFor("the bucket", time.Second) }
-	wait := func() (ctrl.Result, error) { return ctrlkit.WaitFor("a Secret") }
+	poll := func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.Poll("the bucket", time.Second) }
+	wait := func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.Wait("a Secret") }
 	later := func() (ctrl.Result, error) { return ctrlkit.RequeueAfter(time.Minute) }
-	within := func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(time.Minute) }
+	within := func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.RequeueWithin(time.Minute) }
 	blocking := ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) { g.Add(ctrlkit.Nop(), g.Add(gone)) })
 	for _, tt := range []struct {
 		name    string
@@ -147,7 +147,7 @@ func TestJoinNeverLosesARequeue(t *testing.T) {
 func TestControllerIsNotSilenced(t *testing.T) {
 	gone := fails("Gone", errTerminal)
 	transient := fails("Fails", errBoom)
-	poll := returns("Poll", func() (ctrl.Result, error) { return ctrlkit.PollFor("the bucket", 100*time.Millisecond) })
+	poll := returns("Poll", func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.Poll("the bucket", 100*time.Millisecond) })
 	backoff := func(most time.Duration) workqueue.TypedRateLimiter[reconcile.Request] {
 		return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, most)
 	}

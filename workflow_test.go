@@ -44,7 +44,7 @@ func (j *journal) fails(name string) ctrlkit.Action { return j.ends(name, ctrl.R
 func (j *journal) waits(name string) ctrlkit.Action {
 	return ctrlkit.NewAction(name, func(context.Context) (ctrl.Result, error) {
 		j.note(name)
-		return ctrlkit.WaitFor("the world")
+		return ctrl.Result{}, ctrlkit.Wait("the world")
 	})
 }
 

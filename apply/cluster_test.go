@@ -200,7 +200,7 @@ func (o *operator) start() *operator {
 
 // watch makes the operator find its objects by their watches, as step.Engine.Complete does.
 func (o *operator) watch() *operator {
-	o.watches = o.step.(step.Watcher[*Shop]).Watches() //nolint:errcheck // it is one
+	o.watches = o.step.Watches()
 	o.noted = make([]map[client.ObjectKey]client.Object, len(o.watches))
 	for i := range o.noted {
 		o.noted[i] = make(map[client.ObjectKey]client.Object)

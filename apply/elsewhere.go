@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -40,8 +39,12 @@ type Place struct {
 // The record has a finalizer, so that it does not go before its set. If its namespace is deleted and
 // the object is not, an annotation of the object takes the names over.
 func ChildrenIn[T client.Object](name string, place func(ctx context.Context, req *step.Request[T]) (Place, error),
-	want func(ctx context.Context, req *step.Request[T], want *Set) error) step.Cleaner[T] {
-	return &elsewhere[T]{&children[T]{settings: newSettings(name, nil), want: want, orphaning: newOrphaning()}, place}
+	want func(ctx context.Context, req *step.Request[T], want *Set) error) step.Step[T] {
+	e := &elsewhere[T]{&children[T]{settings: newSettings(name, nil), want: want, orphaning: newOrphaning()}, place}
+	return step.Step[T]{
+		Name: name, Do: e.do, Cleanup: e.cleanUp, Conditions: e.conditions(), Plan: e.plan,
+		Watches: func() []step.Watch { return watchesOfOwners[T](e.orphaning) }, // nothing of another cluster is watched
+	}
 }
 
 type elsewhere[T client.Object] struct {
@@ -49,28 +52,22 @@ type elsewhere[T client.Object] struct {
 	place func(ctx context.Context, req *step.Request[T]) (Place, error)
 }
 
-var _ step.ConditionDeclarer[client.Object] = (*elsewhere[client.Object])(nil)
-
 // everyDefault is how often drift is looked for by default.
 const everyDefault = 10 * time.Minute
 
-// Watches implements [step.Watcher]: nothing of another cluster is watched.
-func (e *elsewhere[T]) Watches() []step.Watch { return watchesOfOwners[T](e.orphaning) }
-
-// Do implements [step.Step].
-func (e *elsewhere[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+func (e *elsewhere[T]) do(ctx context.Context, req *step.Request[T]) error {
 	place, by, err := e.at(ctx, req)
 	if err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	var set Set
 	if err := e.want(ctx, req, &set); err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	k, err := place.Applier.keeper(ctx, place.Name, by, true)
 	if err != nil {
 		e.mark(req, &result{err: err})
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	r := k.keep(ctx, &set)
 	e.mark(req, r)
@@ -80,11 +77,11 @@ func (e *elsewhere[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Resul
 	every := cmp.Or(place.Every, everyDefault)
 	switch status, err := statusOf(r); {
 	case err != nil:
-		return ctrlkit.RequeueIfError(err)
+		return err
 	case status.Lacks != "":
-		return ctrlkit.PollFor(status.Lacks, min(every, goneEvery))
+		return ctrlkit.Poll(status.Lacks, min(every, goneEvery))
 	}
-	return ctrlkit.ContinueAndRequeueAfter(every)
+	return ctrlkit.RequeueWithin(every)
 }
 
 // plan is for [PlanFor].
@@ -104,31 +101,31 @@ func (e *elsewhere[T]) plan(ctx context.Context, req *step.Request[T]) (*Plan, e
 	return planOf(ctx, k, &set)
 }
 
-// Cleanup implements [step.Cleaner].
-func (e *elsewhere[T]) Cleanup(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+// cleanUp deletes the set of an object.
+func (e *elsewhere[T]) cleanUp(ctx context.Context, req *step.Request[T]) error {
 	place, by, err := e.at(ctx, req)
 	if err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
-	if stay, result, wait := keepsChildren(e.orphaning, req); wait != nil {
-		return result, wait
+	if stay, wait := keepsChildren(e.orphaning, req); wait != nil {
+		return wait
 	} else if stay {
-		return ctrlkit.RequeueIfError(place.Applier.forget(ctx, place.Name, by))
+		return place.Applier.forget(ctx, place.Name, by)
 	}
 	switch waits, err := place.Applier.delete(ctx, place.Name, by); {
 	case err != nil:
-		return ctrlkit.RequeueIfError(err)
+		return err
 	case waits != "":
-		return ctrlkit.PollFor(waits, goneEvery)
+		return ctrlkit.Poll(waits, goneEvery)
 	}
-	return ctrlkit.NoRequeue()
+	return nil
 }
 
 func (e *elsewhere[T]) at(ctx context.Context, req *step.Request[T]) (Place, claimant, error) {
 	place, err := e.place(ctx, req)
 	switch {
 	case err != nil:
-		return place, claimant{}, fmt.Errorf("finding where the objects of %q are: %w", e.Name(), err)
+		return place, claimant{}, fmt.Errorf("finding where the objects of %q are: %w", e.settings.name, err)
 	case place.Applier == nil:
 		return place, claimant{}, failure.Terminal(errors.New("the place has no Applier"), ReasonWrongSet, "this is a bug in the operator: return one")
 	}

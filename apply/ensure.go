@@ -56,9 +56,9 @@ func Ensure[T client.Object](ctx context.Context, req *step.Request[T], child cl
 	case s.err != nil:
 		return s.err
 	case s.item.missing:
-		_, err = ctrlkit.PollFor(s.waits, definitionEvery)
+		err = ctrlkit.Poll(s.waits, definitionEvery)
 	case s.waits != "":
-		_, err = ctrlkit.PollFor(s.waits, goneEvery)
+		err = ctrlkit.Poll(s.waits, goneEvery)
 	default:
 		err = take(child, s.object)
 	}

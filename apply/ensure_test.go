@@ -343,12 +343,11 @@ func TestEnsureBesideASet(t *testing.T) {
 		want.Add(configMap("child", map[string]string{"a": "2"}))
 		return nil
 	}, apply.Owns(&corev1.ConfigMap{}))
-	_, err := parts.Do(t.Context(), req)
-	must(t, err)
+	must(t, parts.Do(t.Context(), req))
 	if got := readMap(t, req); got.Labels[apply.SetLabel] == "" || got.Data["a"] != "2" {
 		t.Fatalf("it has %v, %v", got.Labels, got.Data)
 	}
-	err = apply.Ensure(t.Context(), req, configMap("child", map[string]string{"a": "3"}))
+	err := apply.Ensure(t.Context(), req, configMap("child", map[string]string{"a": "3"}))
 	if c := failure.Classify(err); c.Reason != apply.ReasonOwnedByAnother || !strings.Contains(c.Remedy, "remove the label "+apply.SetLabel) {
 		t.Errorf("got %v: %s", err, c.Remedy)
 	}
@@ -370,8 +369,7 @@ func TestEnsureThenCreateOnly(t *testing.T) {
 		return nil
 	}, apply.Owns(&corev1.ConfigMap{}))
 	for range 2 {
-		_, err := parts.Do(t.Context(), req)
-		must(t, err)
+		must(t, parts.Do(t.Context(), req))
 	}
 	if got := readMap(t, req); got.Labels[apply.SetLabel] == "" || got.Data["password"] != "generated" || !metav1.IsControlledBy(got, req.Object) {
 		t.Errorf("it has %v, %v", got.Labels, got.Data)

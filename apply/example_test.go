@@ -16,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/step"
 	"github.com/ctrlkit/ctrlkit/step/steptest"
@@ -34,19 +33,19 @@ func ExampleChildren() {
 		return nil
 	}, apply.Owns(&appsv1.Deployment{}, &corev1.Service{}, &batchv1.Job{}))
 
-	fmt.Println(workload.Name())
+	fmt.Println(workload.Name)
 	// Output: Workload
 }
 
 // A ConfigMap that a step keeps and reads.
 func ExampleEnsure() {
-	settings := step.Func("Settings", func(ctx context.Context, req *step.Request[*Shop]) (ctrl.Result, error) {
+	settings := step.Step[*Shop]{Name: "Settings", Do: func(ctx context.Context, req *step.Request[*Shop]) error {
 		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: req.Object.Name + "-settings"}}
 		child.Data = map[string]string{"size": fmt.Sprint(req.Object.Spec.Size)}
-		return ctrlkit.RequeueIfError(apply.Ensure(ctx, req, child))
-	})
+		return apply.Ensure(ctx, req, child)
+	}}
 
-	fmt.Println(settings.Name())
+	fmt.Println(settings.Name)
 	// Output: Settings
 }
 

@@ -46,7 +46,9 @@ func (k keeping) set(name string) step.Step[*Shop] {
 	}, append([]apply.SetOption{apply.Owns(&corev1.ConfigMap{}, &appsv1.Deployment{}, &corev1.Service{}, &batchv1.Job{})}, k.options...)...)
 }
 
-func (k keeping) naive() step.Step[*Shop] {
+func (k keeping) naive() step.Step[*Shop] { return k.naivelyOf().step() }
+
+func (k keeping) naivelyOf() *naive {
 	n := &naive{build: func(ctx context.Context, c client.Client, shop *Shop) []client.Object {
 		objects, _ := k.build(ctx, c, shop)
 		for _, obj := range objects {
@@ -375,9 +377,9 @@ func TestFieldKindRenamedBetweenVersions(t *testing.T) {
 		var v1, v2 step.Step[*Shop]
 		if v1, v2 = first.set("Parts"), versionTwo(second); naively {
 			v1 = first.naive()
-			n := second.naive().(*naive)
+			n := second.naivelyOf()
 			n.kinds = []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("Secret")}
-			v2 = n
+			v2 = n.step()
 		}
 		c.operatorOf(v1).mustSettle(shop)
 		c.operatorOf(v2).mustSettle(shop)

@@ -18,12 +18,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
-type mirrored struct{}
-
-func (mirrored) Conditions() []condition.Declaration {
-	return []condition.Declaration{{Type: "ChildReady"}}
-}
-
 // A condition of the object says how another object is.
 func TestMirror(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "default", Name: "migrate"}
@@ -42,7 +36,7 @@ func TestMirror(t *testing.T) {
 		{&batchv1.Job{ObjectMeta: meta}, "False JobNotStarted Job migrate is Progressing: Job not started: Ready False, Stalled "},
 		{&corev1.Secret{ObjectMeta: deleted}, "False Deleted Secret migrate is Terminating: waits for the finalizer example.com/f: Ready False, Stalled "},
 	} {
-		req := steptest.NewRequest(t, &Shop{ObjectMeta: meta}, steptest.WithScheme(scheme), steptest.WithConditionsOf(mirrored{}))
+		req := steptest.NewRequest(t, &Shop{ObjectMeta: meta}, steptest.WithScheme(scheme), steptest.WithConditions(condition.Declaration{Type: "ChildReady"}))
 		apply.Mirror(req, "ChildReady", tt.of)
 		c, _ := req.Conditions.Get("ChildReady")
 		req.Conditions.Summarize()

@@ -11,10 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -25,9 +23,9 @@ type naive struct {
 	kinds []schema.GroupVersionKind // where it looks for what it does not want any more
 }
 
-func (n *naive) Name() string { return "Naive" }
+func (n *naive) step() step.Step[*Shop] { return step.Step[*Shop]{Name: "Naive", Do: n.do} }
 
-func (n *naive) Do(ctx context.Context, req *step.Request[*Shop]) (ctrl.Result, error) {
+func (n *naive) do(ctx context.Context, req *step.Request[*Shop]) error {
 	label := map[string]string{"naive": req.Object.Name + req.Object.Namespace} // without a separator
 	wanted := map[string]bool{}
 	for _, obj := range n.build(ctx, req.Client, req.Object) {
@@ -36,24 +34,24 @@ func (n *naive) Do(ctx context.Context, req *step.Request[*Shop]) (ctrl.Result, 
 		}
 		wanted[obj.GetObjectKind().GroupVersionKind().Kind+obj.GetNamespace()+"/"+obj.GetName()] = true
 		if err := n.ensure(ctx, req, obj, label); err != nil {
-			return ctrlkit.RequeueIfError(err)
+			return err
 		}
 	}
 	for _, gvk := range n.kinds {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk)
 		if err := req.Client.List(ctx, list, client.MatchingLabels(label)); err != nil {
-			return ctrlkit.RequeueIfError(err)
+			return err
 		}
 		for i := range list.Items {
 			if item := &list.Items[i]; !wanted[gvk.Kind+item.GetNamespace()+"/"+item.GetName()] {
 				if err := req.Client.Delete(ctx, item); err != nil {
-					return ctrlkit.RequeueIfError(err)
+					return err
 				}
 			}
 		}
 	}
-	return ctrlkit.NoRequeue()
+	return nil
 }
 
 func (n *naive) ensure(ctx context.Context, req *step.Request[*Shop], obj client.Object, label map[string]string) error {

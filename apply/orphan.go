@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/lru"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -62,21 +61,20 @@ func watchesOfOwners[T client.Object](o *orphaning) []step.Watch {
 
 // keepsChildren reports whether the owner of a request is deleted with --cascade=orphan, and says it once.
 // The error is a wait for the event of the deletion, which the cache may have before its watchers do.
-func keepsChildren[T client.Object](o *orphaning, req *step.Request[T]) (stay bool, result ctrl.Result, wait error) {
+func keepsChildren[T client.Object](o *orphaning, req *step.Request[T]) (stay bool, wait error) {
 	uid := req.Object.GetUID()
 	_, seen := o.deleting.Get(uid)
 	o.note(req.Object)
 	_, orphans := o.orphans.Get(uid)
 	switch {
 	case !orphans && !seen && o.fed.Load():
-		result, wait = ctrlkit.PollFor("the event of the deletion", time.Second) // once: it is noted now
-		return false, result, wait
+		return false, ctrlkit.Poll("the event of the deletion", time.Second) // once: it is noted now
 	case !orphans:
-		return false, result, nil
+		return false, nil
 	}
 	if _, said := o.said.Get(uid); !said {
 		o.said.Add(uid, nil)
 		req.Event(corev1.EventTypeNormal, ReasonOrphaned, "Delete", "It is deleted with --cascade=orphan: the objects of its sets stay, and belong to none. An object of its name that wants them takes them over")
 	}
-	return true, result, nil
+	return true, nil
 }

@@ -64,15 +64,11 @@ type Diff struct {
 // The order of waves is not planned: the changes of all waves are in it. The error is that of the
 // function which adds the objects, of a wrong set, or of a request that has failed.
 func PlanFor[T client.Object](ctx context.Context, req *step.Request[T], children step.Step[T]) (*Plan, error) {
-	c, ok := children.(planner[T])
+	plan, ok := children.Plan.(func(context.Context, *step.Request[T]) (*Plan, error))
 	if !ok {
-		return nil, fmt.Errorf("step %q is not made by apply.Children: only such steps have a plan", children.Name())
+		return nil, fmt.Errorf("step %q is not made by apply.Children: only such steps have a plan", children.Name)
 	}
-	return c.plan(ctx, req)
-}
-
-type planner[T client.Object] interface {
-	plan(ctx context.Context, req *step.Request[T]) (*Plan, error)
+	return plan(ctx, req)
 }
 
 func (c *children[T]) plan(ctx context.Context, req *step.Request[T]) (*Plan, error) {

@@ -50,7 +50,7 @@ func TestPlan(t *testing.T) {
 	if diff := cmp.Diff("create   Secret default/password\ncreate   ConfigMap default/same\ncreate   ConfigMap default/edited\ncreate   ConfigMap default/old\n", first.String()); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := parts.Do(t.Context(), req); err != nil {
+	if err := parts.Do(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
 	edit := client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"c"}}`))
@@ -81,7 +81,7 @@ wait     ConfigMap default/old: it is pruned when all objects of the set are wri
 
 func TestPlanOfAnotherStep(t *testing.T) {
 	req := steptest.NewRequest(t, &corev1.ConfigMap{})
-	other := step.Workflow[*corev1.ConfigMap]("Other", nil)
+	other := step.Step[*corev1.ConfigMap]{Name: "Other"}
 	if _, err := apply.PlanFor(t.Context(), req, other); err == nil || err.Error() != `step "Other" is not made by apply.Children: only such steps have a plan` {
 		t.Errorf("got %v", err)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/permission"
 )
 
-// Uses implements [step.UseDeclarer]: what is done with the declared kinds.
-func (c *children[T]) Uses() []permission.Use {
+// uses are what is done with the declared kinds.
+func (c *children[T]) uses() []permission.Use {
 	var uses []permission.Use
 	for _, k := range c.settings.kinds {
 		verbs, by := []string{"create", "patch", "delete"}, "keeps its children"

@@ -13,7 +13,6 @@ import (
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -48,13 +47,15 @@ import (
 // Its role needs get, list, watch, create, patch and delete for the declared kinds.
 func Children[T client.Object](name string, want func(ctx context.Context, req *step.Request[T], want *Set) error, options ...SetOption) step.Step[T] {
 	c := &children[T]{settings: newSettings(name, options), want: want, states: newStates(), orphaning: newOrphaning()}
-	switch {
-	case c.settings.cleans():
-		return &cleaned[T]{c}
-	case c.settings.mayHaveTracked():
-		return &formerlyCleaned[T]{cleaned[T]{c}}
+	s := step.Step[T]{Name: name, Do: c.do, Conditions: c.conditions(), Watches: c.watches, Uses: c.uses(), Plan: c.plan}
+	if cleans := c.settings.cleans(); cleans || c.settings.mayHaveTracked() {
+		s.Cleanup = c.cleanUp
+		s.Watches = func() []step.Watch { return append(c.watches(), watchesOfOwners[T](c.orphaning)...) }
+		if !cleans {
+			s.Cleans = c.hasTracked
+		}
 	}
-	return c
+	return s
 }
 
 type children[T client.Object] struct {
@@ -66,34 +67,22 @@ type children[T client.Object] struct {
 	orphaning *orphaning
 }
 
-var (
-	_ step.ConditionDeclarer[client.Object] = (*children[client.Object])(nil)
-	_ step.Watcher[client.Object]           = (*children[client.Object])(nil)
-	_ step.Cleaner[client.Object]           = (*cleaned[client.Object])(nil)
-	_ step.Watcher[client.Object]           = (*cleaned[client.Object])(nil)
-	_ step.SelectiveCleaner[client.Object]  = (*formerlyCleaned[client.Object])(nil)
-)
-
-// Name implements [step.Step].
-func (c *children[T]) Name() string { return c.settings.name }
-
-// Conditions implements [step.ConditionDeclarer]. A kind without conditions has none.
-func (c *children[T]) Conditions() []condition.Declaration {
+// conditions are none for a kind without conditions.
+func (c *children[T]) conditions() []condition.Declaration {
 	if _, err := condition.Of(reflect.New(reflect.TypeFor[T]().Elem()).Interface()); err != nil {
 		return nil
 	}
 	return []condition.Declaration{{Type: c.settings.condition}}
 }
 
-// Do implements [step.Step].
-func (c *children[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+func (c *children[T]) do(ctx context.Context, req *step.Request[T]) error {
 	k, err := c.keeper(req)
 	if err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	var set Set
 	if err := c.want(ctx, req, &set); err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	r := k.keep(ctx, &set)
 	c.mark(req, r)
@@ -102,19 +91,19 @@ func (c *children[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result
 	}
 	switch lacks := r.lacks(); {
 	case r.err != nil:
-		return ctrlkit.RequeueIfError(r.err)
+		return r.err
 	case r.limited != nil:
-		return ctrlkit.RequeueIfError(failure.Terminal(r.limited, ReasonPruneLimit, "restore what the set is made from, delete the objects yourself, or raise the limit"))
+		return failure.Terminal(r.limited, ReasonPruneLimit, "restore what the set is made from, delete the objects yourself, or raise the limit")
 	case lacks != "" && slices.ContainsFunc(r.states, func(s state) bool { return s.unseen }):
-		return ctrlkit.PollFor(lacks, goneEvery)
+		return ctrlkit.Poll(lacks, goneEvery)
 	case lacks != "" && slices.ContainsFunc(r.states, func(s state) bool { return s.item.missing }):
-		return ctrlkit.PollFor(lacks, definitionEvery)
+		return ctrlkit.Poll(lacks, definitionEvery)
 	case lacks != "":
-		return ctrlkit.WaitFor(lacks)
+		return ctrlkit.Wait(lacks)
 	case slices.ContainsFunc(r.states, func(s state) bool { return s.uncached && !c.watched.hasShown(s.item.groupKind()) }):
-		return ctrlkit.ContinueAndRequeueAfter(unseenAfter) // a cache that selects may never have it
+		return ctrlkit.RequeueWithin(unseenAfter) // a cache that selects may never have it
 	}
-	return ctrlkit.NoRequeue()
+	return nil
 }
 
 // mark sets the condition. An error without a state of an object is left to the engine.
@@ -158,8 +147,8 @@ func (c *children[T]) keeper(req *step.Request[T]) (*keeper, error) {
 	return k, nil
 }
 
-// Watches implements [step.Watcher].
-func (c *children[T]) Watches() []step.Watch {
+// watches are of the kinds that were declared.
+func (c *children[T]) watches() []step.Watch {
 	c.watched = &index{}
 	watches := make([]step.Watch, len(c.settings.kinds))
 	for i, k := range c.settings.kinds {
@@ -175,42 +164,31 @@ func (c *children[T]) Watches() []step.Watch {
 	return watches
 }
 
-// cleaned are children of which some are not deleted by the garbage collector.
-type cleaned[T client.Object] struct{ *children[T] }
-
-// Watches implements [step.Watcher].
-func (c *cleaned[T]) Watches() []step.Watch {
-	return append(c.children.Watches(), watchesOfOwners[T](c.orphaning)...)
-}
-
-// Cleanup implements [step.Cleaner].
-func (c *cleaned[T]) Cleanup(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
-	if stay, result, wait := keepsChildren(c.orphaning, req); stay || wait != nil {
-		return result, wait
+// cleanUp deletes the children that the garbage collector does not delete.
+func (c *children[T]) cleanUp(ctx context.Context, req *step.Request[T]) error {
+	if stay, wait := keepsChildren(c.orphaning, req); stay || wait != nil {
+		return wait
 	}
 	k, err := c.keeper(req)
 	if err == nil {
 		err = k.readTracked(ctx)
 	}
 	if err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	waits, err := k.cleanUp(ctx)
 	switch {
 	case err != nil:
-		return ctrlkit.RequeueIfError(err)
+		return err
 	case waits != "":
-		return ctrlkit.PollFor(waits, goneEvery)
+		return ctrlkit.Poll(waits, goneEvery)
 	}
-	return ctrlkit.NoRequeue()
+	return nil
 }
 
-// formerlyCleaned are children of which only those of an older version of the operator may have to
-// be deleted with their owner.
-type formerlyCleaned[T client.Object] struct{ cleaned[T] }
-
-// Cleans implements [step.SelectiveCleaner]: an owner names what was tracked.
-func (c *formerlyCleaned[T]) Cleans(req *step.Request[T]) bool {
+// hasTracked reports whether an owner names children that an older version of the operator has made
+// without owner references.
+func (c *children[T]) hasTracked(req *step.Request[T]) bool {
 	return slices.ContainsFunc(c.settings.notes(trackedPrefix, req.FieldOwner()), func(n note) bool {
 		return req.Object.GetAnnotations()[n.key] != ""
 	})

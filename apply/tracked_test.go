@@ -91,7 +91,7 @@ func TestTrackedObjectsRequestTheirOwner(t *testing.T) {
 		apply.Tracks(&corev1.ConfigMap{}), apply.Formerly(&rbacv1.ClusterRole{}), apply.Owns(&corev1.Secret{}))
 	shop := shopVersion.WithKind("Shop").GroupKind()
 	want := map[string]int{"*v1.ConfigMap": 1, "*v1.ClusterRole": 1, "*v1.Secret": 0}
-	for _, w := range s.(step.Watcher[*Shop]).Watches() {
+	for _, w := range s.Watches() {
 		if w.Named == nil {
 			continue // that of the owners
 		}

@@ -149,7 +149,7 @@ func TestPlanOfPoliciesOfUsers(t *testing.T) {
 		return nil
 	}, apply.Owns(&corev1.ConfigMap{}))
 	req := steptest.NewRequest(t, &corev1.ReplicationController{})
-	if _, err := parts.Do(t.Context(), req); err != nil {
+	if err := parts.Do(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
 	for name, annotation := range map[string]string{

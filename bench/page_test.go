@@ -76,9 +76,9 @@ func watchPage(b *testing.B, m *pageManager) {
 func pageEngine(b *testing.B, c client.Client, observer journal.Observer) *step.Engine[*widget.Widget] {
 	act := func(context.Context) (ctrl.Result, error) { return ctrlkit.NoRequeue() }
 	engine, err := step.New(step.Options[*widget.Widget]{Name: "widget", Client: c, Observers: []journal.Observer{observer}},
-		step.Workflow("Run", func(*step.Request[*widget.Widget]) ctrlkit.Action {
+		step.Step[*widget.Widget]{Name: "Run", Do: step.Workflow(func(*step.Request[*widget.Widget]) ctrlkit.Action {
 			return ctrlkit.Sequential(ctrlkit.NewAction("First", act), ctrlkit.ParallelJoin(ctrlkit.NewAction("Second", act), ctrlkit.NewAction("Third", act)))
-		}))
+		})})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -55,7 +54,7 @@ func emptySteps(tb testing.TB, n int) (*step.Engine[*widget.Widget], ctrl.Reques
 	c := &copying{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(w).WithStatusSubresource(w).Build()}
 	steps := make([]step.Step[*widget.Widget], n)
 	for i := range steps {
-		steps[i] = step.Func(fmt.Sprint(i), func(context.Context, *step.Request[*widget.Widget]) (ctrl.Result, error) { return ctrlkit.NoRequeue() })
+		steps[i] = step.Step[*widget.Widget]{Name: fmt.Sprint(i), Do: func(context.Context, *step.Request[*widget.Widget]) error { return nil }}
 	}
 	engine, err := step.New(step.Options[*widget.Widget]{Name: "widget", Client: c}, steps...)
 	if err != nil {

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -75,10 +74,10 @@ func measureWrite(b *testing.B, observed bool, do func(ctx context.Context, req 
 	if observed {
 		options.Observers = []journal.Observer{journal.NewRing(journal.RingOptions{})}
 	}
-	engine, err := step.New(options, step.Func("Write", func(ctx context.Context, req *step.Request[*widget.Widget]) (ctrl.Result, error) {
+	engine, err := step.New(options, step.Step[*widget.Widget]{Name: "Write", Do: func(ctx context.Context, req *step.Request[*widget.Widget]) error {
 		n++
-		return ctrlkit.RequeueIfError(do(ctx, req, n))
-	}))
+		return do(ctx, req, n)
+	}})
 	must(b, err)
 	ctx := log.IntoContext(b.Context(), logr.Discard())
 	request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "default", Name: "one"}}

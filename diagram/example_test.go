@@ -49,7 +49,7 @@ func ExampleRecorder() {
 	workflow := ctrlkit.Sequential(
 		action("CreateService", ctrlkit.NoRequeue),
 		ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) {
-			volume := g.Add(action("CreateVolume", func() (ctrl.Result, error) { return ctrlkit.WaitFor("volume data-0 to be bound") }))
+			volume := g.Add(action("CreateVolume", func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.Wait("volume data-0 to be bound") }))
 			secret := g.Add(action("CreateSecret", func() (ctrl.Result, error) { return ctrlkit.RequeueIfError(errors.New("quota exceeded")) }))
 			g.Add(action("CreatePod", ctrlkit.NoRequeue), volume, secret)
 		}),

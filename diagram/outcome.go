@@ -24,7 +24,7 @@ type Outcome struct {
 	// Err is what failed, nil unless State is Failed.
 	Err error
 	// Waits are what the action waits for.
-	Waits []ctrlkit.Wait
+	Waits []ctrlkit.Waiting
 	// BlockedBy names the actions that held this one back.
 	BlockedBy []string
 	// RequeueAfter is the time after which the action asked to be run again, zero if it did not.
@@ -161,7 +161,7 @@ func short(d time.Duration) string {
 	return text
 }
 
-func waits(all []ctrlkit.Wait) string {
+func waits(all []ctrlkit.Waiting) string {
 	texts := make([]string, len(all))
 	for i, w := range all {
 		texts[i] = w.For

@@ -113,7 +113,7 @@ func outcomeOf(action string, result ctrl.Result, err error) Outcome {
 		o.State = StateWaiting
 	case errors.Is(err, ctrlkit.ErrExit):
 		o.State = StateExited
-	case err != nil: // only the mark of ContinueAndRequeueAfter remains
+	case err != nil: // only the mark of RequeueWithin remains
 	case !result.IsZero():
 		o.State = StateRequeued
 	}

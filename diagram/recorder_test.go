@@ -24,8 +24,7 @@ var errQuota = errors.New("quota exceeded")
 
 func TestOutcomes(t *testing.T) {
 	wrapped := func() (ctrl.Result, error) {
-		result, err := ctrlkit.WaitFor("a secret")
-		return result, fmt.Errorf("reading credentials: %w", err)
+		return ctrl.Result{}, fmt.Errorf("reading credentials: %w", ctrlkit.Wait("a secret"))
 	}
 	for _, test := range []struct {
 		name    string
@@ -41,16 +40,16 @@ func TestOutcomes(t *testing.T) {
 		},
 		{"at once", ctrlkit.RequeueImmediately, diagram.Outcome{State: diagram.StateRequeued, RequeueAfter: 1}, "requeues at once"},
 		{
-			"continue and requeue", func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(2 * time.Hour) },
+			"continue and requeue", func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.RequeueWithin(2 * time.Hour) },
 			diagram.Outcome{State: diagram.StateDone, RequeueAfter: 2 * time.Hour}, "done, requeues within 2h",
 		},
 		{
 			"wait", wrapped,
-			diagram.Outcome{State: diagram.StateWaiting, Waits: []ctrlkit.Wait{{Action: "A", For: "a secret"}}}, "waits for a secret",
+			diagram.Outcome{State: diagram.StateWaiting, Waits: []ctrlkit.Waiting{{Action: "A", For: "a secret"}}}, "waits for a secret",
 		},
 		{
-			"poll", func() (ctrl.Result, error) { return ctrlkit.PollFor("a bucket", 10*time.Second) },
-			diagram.Outcome{State: diagram.StateWaiting, RequeueAfter: 10 * time.Second, Waits: []ctrlkit.Wait{{Action: "A", For: "a bucket", Every: 10 * time.Second}}},
+			"poll", func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.Poll("a bucket", 10*time.Second) },
+			diagram.Outcome{State: diagram.StateWaiting, RequeueAfter: 10 * time.Second, Waits: []ctrlkit.Waiting{{Action: "A", For: "a bucket", Every: 10 * time.Second}}},
 			"waits for a bucket (polls every 10s)",
 		},
 		{"error", func() (ctrl.Result, error) { return ctrlkit.RequeueIfError(errQuota) }, diagram.Outcome{State: diagram.StateFailed, Err: errQuota}, "failed: quota exceeded"},

@@ -41,14 +41,16 @@ func everything() ctrlkit.Action {
 				action("NeverReached", ok),
 			),
 			ctrlkit.JoinOrdered(
-				action("First", func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(time.Minute) }),
+				action("First", func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.RequeueWithin(time.Minute) }),
 				ctrlkit.Once(action("Second", ctrlkit.Exit)),
 				action("Third", ctrlkit.RequeueImmediately),
-				action("Fourth", func() (ctrl.Result, error) { return ctrlkit.PollFor("the bucket to be empty", 90*time.Second) }),
+				action("Fourth", func() (ctrl.Result, error) {
+					return ctrl.Result{}, ctrlkit.Poll("the bucket to be empty", 90*time.Second)
+				}),
 			),
 			ctrlkit.ParallelJoin(
 				ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) {
-					volume := g.Add(action("SyncVolume", func() (ctrl.Result, error) { return ctrlkit.WaitFor("volume data-0 to be bound") }))
+					volume := g.Add(action("SyncVolume", func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.Wait("volume data-0 to be bound") }))
 					config := g.Add(action("SyncConfig", ok))
 					pods := g.Add(ctrlkit.Sequential(action("SyncPods", ok), action("ScalePods", ok)), volume, config)
 					g.Add(action("SyncService", ok), pods)

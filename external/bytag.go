@@ -65,6 +65,6 @@ func (byTag[T]) resume(s *session[T]) (again bool, err error) {
 	if age(s.record.at) >= s.calls.Deadline+s.options.Visible {
 		return true, nil
 	}
-	_, err = ctrlkit.PollFor("a resource to be found whose creation was begun at "+s.record.at.UTC().Format(time.RFC3339), s.options.Busy)
+	err = ctrlkit.Poll("a resource to be found whose creation was begun at "+s.record.at.UTC().Format(time.RFC3339), s.options.Busy)
 	return false, err
 }

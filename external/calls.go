@@ -338,7 +338,7 @@ func dialingOf(ctx context.Context) *dialing {
 // the one that tries again: the conditions of its objects hold still.
 func (c *calls[T]) guarded(obj T, b *breaker, call func() (reached, err error)) error {
 	wait := func() error {
-		_, wait := ctrlkit.PollFor(b.failing(c.Failures), lifecycle.Spread(c.Pause, obj))
+		wait := ctrlkit.Poll(b.failing(c.Failures), lifecycle.Spread(c.Pause, obj))
 		return &unreachedError{wait}
 	}
 	again := b.State() == gobreaker.StateHalfOpen

@@ -46,13 +46,13 @@ func answers(n *int, err error) func(context.Context) error {
 }
 
 // waitOf returns the wait in an error.
-func waitOf(t *testing.T, err error) ctrlkit.Wait {
+func waitOf(t *testing.T, err error) ctrlkit.Waiting {
 	t.Helper()
 	if waits := ctrlkit.Waits(err); len(waits) == 1 {
 		return waits[0]
 	}
 	t.Fatalf("no wait: %v", err)
-	return ctrlkit.Wait{}
+	return ctrlkit.Waiting{}
 }
 
 func TestCallHasDeadline(t *testing.T) {
@@ -126,7 +126,7 @@ func TestRateBeyondTheDeadlineIsAWait(t *testing.T) {
 		c, n := newCalls(Calls[configMap]{PerSecond: 0.01, System: systemOf}), 0
 		_ = c.do(t.Context(), in("a"), "observe", answers(&n, nil))
 		wait := waitOf(t, c.do(t.Context(), in("a"), "observe", answers(&n, nil)))
-		if want := (ctrlkit.Wait{For: "the rate limit of the external system a", Every: 100 * time.Second}); wait != want || n != 1 {
+		if want := (ctrlkit.Waiting{For: "the rate limit of the external system a", Every: 100 * time.Second}); wait != want || n != 1 {
 			t.Errorf("%+v with %d calls", wait, n)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -201,7 +201,7 @@ func TestBreakerHoldsStill(t *testing.T) {
 
 func TestBreakerCountsOnlyUnreachable(t *testing.T) {
 	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "credentials")
-	_, wait := ctrlkit.WaitFor("Secret default/credentials")
+	wait := ctrlkit.Wait("Secret default/credentials")
 	for name, tt := range map[string]struct {
 		err  error
 		open bool

@@ -197,13 +197,13 @@ func withoutSystem(err error) error {
 }
 
 // waitsWith returns waits with a remedy, as an error.
-func waitsWith(waits []ctrlkit.Wait, remedy string) error {
+func waitsWith(waits []ctrlkit.Waiting, remedy string) error {
 	all := make([]error, len(waits))
 	for i, w := range waits {
 		if what := w.For + "; " + remedy; w.Every > 0 {
-			_, all[i] = ctrlkit.PollFor(what, w.Every)
+			all[i] = ctrlkit.Poll(what, w.Every)
 		} else {
-			_, all[i] = ctrlkit.WaitFor(what)
+			all[i] = ctrlkit.Wait(what)
 		}
 	}
 	return errors.Join(all...)

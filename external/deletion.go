@@ -7,7 +7,6 @@ import (
 	"context"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -17,15 +16,15 @@ import (
 type deletion[T client.Object] struct{ *session[T] }
 
 // run deletes the resource that find has observed.
-func (s deletion[T]) run(ctx context.Context) (ctrl.Result, error) {
+func (s deletion[T]) run(ctx context.Context) error {
 	if s.id == "" {
 		if done, err := s.find(ctx); err != nil || done {
-			return ctrl.Result{}, err
+			return err
 		}
 	}
 	if !s.seen.exists() {
 		if gone, err := s.options.Identity.class.gone(s.session); err != nil {
-			return ctrl.Result{}, err
+			return err
 		} else if gone {
 			return s.ended(ctx)
 		}
@@ -33,11 +32,11 @@ func (s deletion[T]) run(ctx context.Context) (ctrl.Result, error) {
 	visible := s.seen.exists()
 	switch ours, err := ownership[T](s).mayDelete(ctx); {
 	case err != nil:
-		return ctrl.Result{}, withoutSystem(err)
+		return withoutSystem(err)
 	case !ours && !visible && s.decision.next == nextWait:
-		return ctrlkit.PollFor("the resource "+s.id+", which was created recently, to be visible", s.options.Busy)
+		return ctrlkit.Poll("the resource "+s.id+", which was created recently, to be visible", s.options.Busy)
 	case !ours:
-		return ctrlkit.NoRequeue()
+		return nil
 	}
 	if s.seen.State != Deleting {
 		err := s.call(ctx, "delete", func(ctx context.Context) error { return s.client.Delete(ctx, s.req.Object, s.id) })
@@ -46,28 +45,28 @@ func (s deletion[T]) run(ctx context.Context) (ctrl.Result, error) {
 			err = s.observe(ctx)
 		}
 		if err != nil {
-			return ctrl.Result{}, withoutSystem(err)
+			return withoutSystem(err)
 		}
 	}
 	switch {
 	case !s.seen.exists() && !visible && (s.recent() || lagging(s.session)): // the system may not have found what to delete
-		return ctrlkit.PollFor("the resource "+s.id+", which was created recently, to be visible", s.options.Busy)
+		return ctrlkit.Poll("the resource "+s.id+", which was created recently, to be visible", s.options.Busy)
 	case !s.seen.exists():
 		return s.ended(ctx)
 	}
 	s.seen.State = Deleting
 	s.mark()
-	return ctrlkit.PollFor("the resource "+s.id+" to be deleted", s.options.Busy)
+	return ctrlkit.Poll("the resource "+s.id+" to be deleted", s.options.Busy)
 }
 
 // ended ends the claim of an object whose resource is gone, when no call of Delete can be in
 // progress any more: it would delete what another object makes under the same name.
-func (s deletion[T]) ended(ctx context.Context) (ctrl.Result, error) {
+func (s deletion[T]) ended(ctx context.Context) error {
 	o := ownership[T](s)
 	if c := s.facts.claim; c != nil && c.uid == s.req.Object.GetUID() && !s.memory.get(c.uid).deleted && time.Since(c.ending) < s.calls.Deadline {
-		return ctrlkit.PollFor("the deletion of the resource "+s.id+", which another process has begun, to be over", s.options.Busy)
+		return ctrlkit.Poll("the deletion of the resource "+s.id+", which another process has begun, to be over", s.options.Busy)
 	}
-	return ctrlkit.RequeueIfError(o.endClaim(ctx))
+	return o.endClaim(ctx)
 }
 
 // find finds out whether there is a resource whose creation was begun, and reports

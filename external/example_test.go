@@ -78,7 +78,7 @@ func Example() {
 		Reads:    []client.Object{&corev1.Secret{}}, // a change of the credentials reconciles the object
 		Calls:    external.Calls[*Bucket]{PerSecond: 10, Burst: 20},
 	})
-	fmt.Println(bucket.Name())
+	fmt.Println(bucket.Name)
 	// Output: Bucket
 }
 

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"sync"
@@ -113,17 +112,16 @@ type Options[T client.Object] struct {
 	Publish *publish.Publisher[T]
 }
 
-// New returns a step that keeps the resource of each object. It panics if the options are invalid,
-// which no input can cause.
-func New[T client.Object](name string, connector Connector[T], options Options[T]) step.Cleaner[T] {
+// New returns a step that keeps the resource of each object. Mistakes in the options are an error of
+// step.New.
+func New[T client.Object](name string, connector Connector[T], options Options[T]) step.Step[T] {
 	e := newExternal(name, connector, options)
-	return lifecycle.New(name, e, e.options.Lifecycle)
+	s := lifecycle.New(name, e, e.options.Lifecycle)
+	s.Err = errors.Join(options.Identity.check(), s.Err)
+	return s
 }
 
 func newExternal[T client.Object](name string, connector Connector[T], options Options[T]) *external[T] {
-	if err := options.Identity.check(); err != nil {
-		panic(fmt.Sprintf("external: %s: %v", name, err))
-	}
 	options.Poll, options.Busy = cmp.Or(options.Poll, time.Minute), cmp.Or(options.Busy, 5*time.Second)
 	options.Visible = max(cmp.Or(options.Visible, 10*time.Second), options.Identity.window)
 	options.Lifecycle.Refresh = cmp.Or(options.Lifecycle.Refresh, options.Poll)
@@ -256,26 +254,26 @@ func (e *external[T]) unused(obj T) bool {
 }
 
 // CreateOrUpdate implements [lifecycle.Reconciler].
-func (e *external[T]) CreateOrUpdate(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+func (e *external[T]) CreateOrUpdate(ctx context.Context, req *step.Request[T]) error {
 	s, ok := step.Lookup(req, e.session)
 	if !ok {
-		return ctrl.Result{}, errors.New("the resource was not observed")
+		return errors.New("the resource was not observed")
 	}
 	confirm := reference.Of[T].Hold
 	if s.seen.State == Absent && !s.recent() {
 		confirm = reference.Of[T].Confirm
 	}
 	if err := e.eachReference(req, func(r reference.Of[T]) error { return confirm(r, ctx, req) }); err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
-	result, err := s.reconcile(ctx)
-	if _, failed := ctrlkit.IgnoreExit(result, err); failed == nil && s.seen.State == UpToDate {
+	err := s.reconcile(ctx)
+	if _, failed := ctrlkit.IgnoreExit(ctrl.Result{}, err); failed == nil && s.seen.State == UpToDate {
 		e.settle(req)
 		if s.made {
 			e.memory.change(req.Object.GetUID(), func(a *attempt) { a.fresh = &observed{s.seen, s.at} })
 		}
 	}
-	return result, err
+	return err
 }
 
 // UpdateStatus implements [lifecycle.StatusUpdater].
@@ -318,16 +316,16 @@ func (e *external[T]) Release(ctx context.Context, req *step.Request[T]) error {
 }
 
 // Delete implements [lifecycle.Reconciler].
-func (e *external[T]) Delete(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+func (e *external[T]) Delete(ctx context.Context, req *step.Request[T]) error {
 	if err := e.loadClaims(ctx, req); err != nil {
-		return ctrl.Result{}, withoutSystem(err)
+		return withoutSystem(err)
 	}
 	claimed := e.claimed(req)
 	if !claimed && !e.mayBeFound(req) {
-		return ctrlkit.NoRequeue() // no resource was ever made
+		return nil // no resource was ever made
 	}
 	if err := afterOthers(req); err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
 	s, err := e.open(ctx, req)
 	if err == nil {
@@ -335,16 +333,16 @@ func (e *external[T]) Delete(ctx context.Context, req *step.Request[T]) (ctrl.Re
 	}
 	switch {
 	case err != nil && !claimed && !canAnswer(err):
-		return ctrlkit.NoRequeue() // nothing shows that there is one, and the system may never answer
+		return nil // nothing shows that there is one, and the system may never answer
 	case err != nil:
-		return ctrl.Result{}, withoutSystem(err)
+		return withoutSystem(err)
 	}
-	result, err := deletion[T]{s}.run(ctx)
-	if err == nil && result.IsZero() {
+	err = deletion[T]{s}.run(ctx)
+	if err == nil {
 		e.memory.forget(req.Object.GetUID())
 		e.calls.forget(req.Object.GetUID())
 	}
-	return result, err
+	return err
 }
 
 // Finish implements [lifecycle.Finisher]: it releases the client.

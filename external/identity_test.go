@@ -98,12 +98,10 @@ func TestInvalidIdentityIsRefused(t *testing.T) {
 		{"nothing", ByNothing[*corev1.ConfigMap](), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			defer func() {
-				if got := fmt.Sprint(recover()); tt.want == "" && got != "<nil>" || !strings.Contains(got, tt.want) {
-					t.Errorf("New panics with %s", got)
-				}
-			}()
-			New("Bucket", nil, Options[*corev1.ConfigMap]{Identity: tt.identity})
+			err := New("Bucket", nil, Options[*corev1.ConfigMap]{Identity: tt.identity}).Err
+			if got := fmt.Sprint(err); tt.want == "" && err != nil || !strings.Contains(got, tt.want) {
+				t.Errorf("got %s", got)
+			}
 		})
 	}
 }

@@ -32,8 +32,7 @@ func afterOthers[T client.Object](req *step.Request[T]) error {
 		slices.Sort(waiting)
 		annotate(req.Object, lastAnnotation, strings.Join(waiting, ","))
 	}
-	_, err := ctrlkit.WaitFor("other controllers to remove their finalizers: " + strings.Join(first, ", ") + remedyOfOthers(req, first))
-	return err
+	return ctrlkit.Wait("other controllers to remove their finalizers: " + strings.Join(first, ", ") + remedyOfOthers(req, first))
 }
 
 // remedyOfOthers returns what a person can do about finalizers of others. To keep the resource does not

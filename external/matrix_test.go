@@ -139,7 +139,7 @@ func TestMistakesAreFound(t *testing.T) {
 
 func (c identityClass) mistaken(m external.Mistake) func(mgr ctrl.Manager, p *sim.Process) error {
 	return func(mgr ctrl.Manager, p *sim.Process) error {
-		return c.complete(mgr, p, func(name string, connector external.Connector[*Depot], o external.Options[*Depot]) step.Cleaner[*Depot] {
+		return c.complete(mgr, p, func(name string, connector external.Connector[*Depot], o external.Options[*Depot]) step.Step[*Depot] {
 			return external.NewWrong(name, connector, o, m)
 		})
 	}

@@ -23,7 +23,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
@@ -157,9 +156,9 @@ func TestAnOutageOfTenMinutes(t *testing.T) {
 		}
 		user := startSilos(t, siloOperator{
 			objects: objects, workers: 10, connector: o, definition: definition, events: true, wrap: o.watch,
-			beside: []step.Step[*Silo]{step.Func("Beside", func(_ context.Context, req *step.Request[*Silo]) (ctrl.Result, error) {
-				return ctrl.Result{}, besides[besideOf(req.Object.Name)].do(o, req)
-			})},
+			beside: []step.Step[*Silo]{step.Step[*Silo]{Name: "Beside", Do: func(_ context.Context, req *step.Request[*Silo]) error {
+				return besides[besideOf(req.Object.Name)].do(o, req)
+			}}},
 		})
 		time.Sleep(2 * time.Minute)
 		const pause, mostEvents = 30 * time.Second, 4 // two reasons, each as an event and as a series

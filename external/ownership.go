@@ -209,8 +209,7 @@ func (s ownership[T]) give(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := ctrlkit.WaitFor(fmt.Sprintf("nothing: its resource %s was given to the object with the UID %s; delete this object", s.id, gaveTo(s.req.Object)))
-	return err
+	return ctrlkit.Wait(fmt.Sprintf("nothing: its resource %s was given to the object with the UID %s; delete this object", s.id, gaveTo(s.req.Object)))
 }
 
 // changeClaim changes the claim of the object, if that changes anything.

@@ -95,8 +95,7 @@ func (p *places) later(call callOf, after time.Duration, name string) error {
 		p.mu.Unlock()
 		turn = earliest
 	}
-	_, wait := ctrlkit.PollFor("the rate limit of "+name, max(time.Until(turn), time.Millisecond))
-	return wait
+	return ctrlkit.Poll("the rate limit of "+name, max(time.Until(turn), time.Millisecond))
 }
 
 // await waits for the turn of a call, for atMost. The error is a wait if its turn is later.
@@ -108,8 +107,7 @@ func (p *places) await(ctx context.Context, call callOf, atMost time.Duration, n
 	turn := p.turn(call)
 	after := time.Until(turn)
 	if after > atMost {
-		_, wait := ctrlkit.PollFor("the rate limit of "+name, after)
-		return wait
+		return ctrlkit.Poll("the rate limit of "+name, after)
 	}
 	if after > 0 {
 		timer := time.NewTimer(after)

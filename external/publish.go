@@ -93,6 +93,6 @@ func (s *session[T]) lateInitialize(ctx context.Context) (bool, error) {
 	if err := s.req.Client.Patch(ctx, to, client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{})); err != nil {
 		return false, fmt.Errorf("writing what the system has chosen: %w", err)
 	}
-	_, err := ctrlkit.PollFor("the fields that the system has chosen", s.options.Busy)
+	err := ctrlkit.Poll("the fields that the system has chosen", s.options.Busy)
 	return true, err
 }

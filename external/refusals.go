@@ -153,7 +153,7 @@ func (s refusals[T]) unproven() error {
 		return nil
 	}
 	s.mark()
-	_, err := ctrlkit.PollFor(fmt.Sprintf("the system to show the owner of the resource %s, which is %s", s.id, s.seen.State), s.options.Busy)
+	err := ctrlkit.Poll(fmt.Sprintf("the system to show the owner of the resource %s, which is %s", s.id, s.seen.State), s.options.Busy)
 	return withoutSystem(err)
 }
 

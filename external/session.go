@@ -13,7 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -267,22 +266,22 @@ func (s *session[T]) resume() (again bool, err error) {
 }
 
 // reconcile does what the observation requires.
-func (s *session[T]) reconcile(ctx context.Context) (ctrl.Result, error) {
+func (s *session[T]) reconcile(ctx context.Context) error {
 	allowed := lifecycle.PolicyOf(s.req)
 	if err := (ownership[T]{s}).secure(ctx); err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
 	if s.seen.State == Absent && !s.recent() {
 		if why := allowed.Refusal(policy.VerbCreate); why != "" {
 			s.markAbsent(why)
-			return ctrlkit.ContinueAndRequeueAfter(s.poll(s.req.Object))
+			return ctrlkit.RequeueWithin(s.poll(s.req.Object))
 		}
 		if err := s.create(ctx); err != nil {
-			return ctrl.Result{}, err
+			return err
 		}
 	} else if s.seen.State == Drifted && allowed.Allows(policy.VerbUpdate) {
 		if err := s.update(ctx); err != nil {
-			return ctrl.Result{}, err
+			return err
 		}
 	}
 	return s.settle(ctx)
@@ -400,32 +399,32 @@ func (s *session[T]) update(ctx context.Context) error {
 
 // settle marks the conditions, publishes what the object's users need, and returns when the
 // resource is to be observed again.
-func (s *session[T]) settle(ctx context.Context) (ctrl.Result, error) {
+func (s *session[T]) settle(ctx context.Context) error {
 	before := s.available()
 	s.mark()
 	switch {
 	case s.seen.State == Absent:
-		return ctrlkit.PollFor("the resource "+s.id+", which was created, to be visible", s.options.Busy)
+		return ctrlkit.Poll("the resource "+s.id+", which was created, to be visible", s.options.Busy)
 	case s.seen.busy():
-		return ctrlkit.PollFor(s.waitsFor(), s.options.Busy)
+		return ctrlkit.Poll(s.waitsFor(), s.options.Busy)
 	case s.seen.State == Broken:
-		return ctrl.Result{}, broken(s.id, &s.seen)
+		return broken(s.id, &s.seen)
 	case s.seen.State == Drifted && lifecycle.PolicyOf(s.req).Allows(policy.VerbUpdate):
-		return ctrlkit.PollFor("the update to have an effect", s.options.Busy)
+		return ctrlkit.Poll("the update to have an effect", s.options.Busy)
 	}
 	if done, err := s.lateInitialize(ctx); err != nil || done {
-		return ctrl.Result{}, err
+		return err
 	}
 	if err := s.publish(ctx, false); err != nil {
 		if !before {
 			s.markUnpublished()
 		}
-		return ctrl.Result{}, err
+		return err
 	}
 	if s.seen.Unavailable != "" {
-		return ctrlkit.PollFor("the resource to be available: "+s.seen.Unavailable, s.options.Busy)
+		return ctrlkit.Poll("the resource to be available: "+s.seen.Unavailable, s.options.Busy)
 	}
-	return ctrlkit.ContinueAndRequeueAfter(s.poll(s.req.Object))
+	return ctrlkit.RequeueWithin(s.poll(s.req.Object))
 }
 
 // awaitCreation waits until a call of Create that was begun, and has perhaps not ended with its
@@ -435,6 +434,5 @@ func (s *session[T]) awaitCreation(atMost time.Duration) error {
 	if s.record.step != begun || !maybe || time.Since(a.last) >= atMost {
 		return nil
 	}
-	_, err := ctrlkit.PollFor("a resource to be seen whose creation may have been in progress", s.options.Busy)
-	return err
+	return ctrlkit.Poll("a resource to be seen whose creation may have been in progress", s.options.Busy)
 }

@@ -141,7 +141,7 @@ func onDesk(t *testing.T, name string, identity external.Identity[*Silo], test f
 func (d *siloDesk) restart() {
 	d.t.Helper()
 	steps := []step.Step[*Silo]{external.New("Silo", d.connector, d.options)}
-	if d.other != nil {
+	if d.other.Name != "" {
 		steps = append(steps, d.other)
 	}
 	e, err := step.New(step.Options[*Silo]{

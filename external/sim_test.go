@@ -145,7 +145,7 @@ func connectionOf(d *Depot) string {
 }
 
 // A construct is New, or one that makes a mistake.
-type construct func(string, external.Connector[*Depot], external.Options[*Depot]) step.Cleaner[*Depot]
+type construct func(string, external.Connector[*Depot], external.Options[*Depot]) step.Step[*Depot]
 
 func (c identityClass) complete(mgr ctrl.Manager, p *sim.Process, construct construct) error {
 	options := external.Options[*Depot]{

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
@@ -259,8 +258,8 @@ func TestStrippedAnnotationsAfterARestart(t *testing.T) {
 func TestStrippedAnnotationsBesideAnotherCleanup(t *testing.T) {
 	for _, class := range []string{"name", "tag"} {
 		onDesk(t, class, siloIdentities[class], func(t *testing.T, d *siloDesk) {
-			done := func(context.Context, *step.Request[*Silo]) (ctrl.Result, error) { return ctrl.Result{}, nil }
-			d.other = step.External("Other", done, done)
+			done := func(context.Context, *step.Request[*Silo]) error { return nil }
+			d.other = step.Step[*Silo]{Name: "Other", Do: done, Cleanup: done}
 			d.restart()
 			d.settle()
 			d.change(func(obj *Silo) { obj.Annotations = nil })

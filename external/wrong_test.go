@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/lifecycle"
@@ -29,7 +28,7 @@ const (
 )
 
 // NewWrong is New with a mistake.
-func NewWrong[T client.Object](name string, connector Connector[T], options Options[T], mistake Mistake) step.Cleaner[T] {
+func NewWrong[T client.Object](name string, connector Connector[T], options Options[T], mistake Mistake) step.Step[T] {
 	e := newExternal(name, connector, options)
 	if mistake == BelievesReads {
 		e.options.Visible = 1
@@ -70,9 +69,9 @@ func (w *wrong[T]) Claim(ctx context.Context, req *step.Request[T]) error {
 	return err
 }
 
-func (w *wrong[T]) Delete(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+func (w *wrong[T]) Delete(ctx context.Context, req *step.Request[T]) error {
 	if w.mistake == DeletesOnlyKnown && IDOf(req.Object) == "" {
-		return ctrl.Result{}, nil
+		return nil
 	}
 	if r, err := recordOf(req.Object); err == nil && w.mistake == NoWait {
 		w.memory.see(req.Object.GetUID(), "", r)

@@ -105,7 +105,7 @@ func TestClasses(t *testing.T) {
 			return fmt.Errorf("a: %w", fmt.Errorf("%w, %w: %w", errSync, nameError("b"), err))
 		}},
 		{"beside what a workflow waits for", func(err error) error {
-			return outcome(ctrlkit.Join(action(err), ctrlkit.NewAction("Wait", func(context.Context) (ctrl.Result, error) { return ctrlkit.WaitFor("it") })))
+			return outcome(ctrlkit.Join(action(err), ctrlkit.NewAction("Wait", func(context.Context) (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.Wait("it") })))
 		}},
 		{"joined beside the end of the operator", func(err error) error { return errors.Join(context.Canceled, err) }},
 	}

@@ -79,11 +79,11 @@ func benchmarkEvent(b *testing.B, handlers int, options Options) {
 func chain(n int, done chan<- struct{}) []Entry {
 	all := make([]Entry, n)
 	for i := range all {
-		all[i] = Handler[*corev1.ConfigMap]{Name: fmt.Sprintf("handler-%02d", i), OnChange: func(context.Context, *corev1.ConfigMap) (ctrl.Result, error) {
+		all[i] = Handler[*corev1.ConfigMap]{Name: fmt.Sprintf("handler-%02d", i), OnChange: func(context.Context, *corev1.ConfigMap) error {
 			if i == n-1 {
 				done <- struct{}{}
 			}
-			return ctrl.Result{}, nil
+			return nil
 		}}
 	}
 	return all

@@ -25,29 +25,20 @@ import (
 func (p *pass) run(ctx context.Context, e *entry) journalOutcome {
 	result, err := ctrlkit.NewAction(e.name, func(ctx context.Context) (ctrl.Result, error) {
 		if p.object == nil {
-			return e.gone(ctx, p.name)
+			return ctrl.Result{}, e.gone(ctx, p.name)
 		}
-		return e.change(ctx, p.object.DeepCopyObject().(client.Object)) //nolint:errcheck // a copy has the type
+		return ctrl.Result{}, e.change(ctx, p.object.DeepCopyObject().(client.Object)) //nolint:errcheck // a copy has the type
 	}).Run(ctx)
 	o := journalOutcome{waits: ctrlkit.Waits(err)}
 	result, o.err = ctrlkit.IgnoreExit(result, err)
-	o.after = result.RequeueAfter
-	for _, w := range o.waits {
-		if w.Every > 0 && (o.after == 0 || w.Every < o.after) {
-			o.after = w.Every
-		}
-	}
-	//lint:ignore SA1019 deprecated upstream: never set here, honored when a handler returns it
-	if o.after == 0 && result.Requeue {
-		o.after = outcome.LegacyRequeue
-	}
+	o.after = outcome.Delay(result)
 	return o
 }
 
 // journalOutcome is what a handler has returned, taken apart.
 type journalOutcome struct {
 	err   error
-	waits []ctrlkit.Wait
+	waits []ctrlkit.Waiting
 	after time.Duration // zero for never
 }
 

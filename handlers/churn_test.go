@@ -14,7 +14,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ctrlkit/ctrlkit/handlers"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
@@ -34,12 +33,12 @@ type churning struct {
 
 func (w *world) churn(name string) *churning {
 	c := &churning{seen: make(map[string]string), counts: make(map[string]int), most: make(map[string]int)}
-	c.registration = w.register(handlers.Handler[*corev1.ConfigMap]{Name: name, OnChange: func(_ context.Context, obj *corev1.ConfigMap) (ctrl.Result, error) {
+	c.registration = w.register(handlers.Handler[*corev1.ConfigMap]{Name: name, OnChange: func(_ context.Context, obj *corev1.ConfigMap) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.seen[obj.Name] = obj.ResourceVersion
 		c.counts[obj.Name]++
-		return ctrl.Result{}, nil
+		return nil
 	}})
 	return c
 }

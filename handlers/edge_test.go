@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	klabels "k8s.io/apimachinery/pkg/labels"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/handlers"
@@ -30,7 +29,7 @@ func TestFirstHandlerOfARunningKind(t *testing.T) {
 			w.create(newConfigMap(fmt.Sprint("a", i), nil))
 		}
 		w.register(handlers.Handler[*corev1.Secret]{Name: "related", Related: []handlers.Relation{handlers.Owned(&corev1.ConfigMap{})},
-			OnChange: func(context.Context, *corev1.Secret) (ctrl.Result, error) { return ctrl.Result{}, nil }})
+			OnChange: func(context.Context, *corev1.Secret) error { return nil }})
 		w.start()
 		w.register(w.noting("one"))
 		w.settle()
@@ -87,12 +86,12 @@ func TestPanicsOfFunctions(t *testing.T) {
 
 // Handlers that would share a field owner, a finalizer or conditions are refused.
 func TestCollisionsAreRefused(t *testing.T) {
-	none := func(context.Context, *Project) (ctrl.Result, error) { return ctrl.Result{}, nil }
+	none := func(context.Context, *Project) error { return nil }
 	removing := func(name, finalizer string) handlers.Entry {
 		return handlers.Handler[*Project]{Name: name, Finalizer: finalizer, OnRemove: none}
 	}
 	complete := func(name string) handlers.Entry {
-		return handlers.Steps(name, handlers.StepsOptions[*Project]{Complete: true}, step.Func("a", func(context.Context, *step.Request[*Project]) (ctrl.Result, error) { return ctrl.Result{}, nil }))
+		return handlers.Steps(name, handlers.StepsOptions[*Project]{Complete: true}, step.Step[*Project]{Name: "a", Do: func(context.Context, *step.Request[*Project]) error { return nil }})
 	}
 	for _, test := range []struct {
 		name     string
@@ -137,13 +136,13 @@ func TestTwoRegistriesOfOneManager(t *testing.T) {
 		w.create(newProject("a"), newConfigMap("a", nil))
 		handler := func(name string) handlers.Entry {
 			return handlers.Handler[*Project]{Name: name,
-				OnChange: func(_ context.Context, obj *Project) (ctrl.Result, error) {
+				OnChange: func(_ context.Context, obj *Project) error {
 					w.call(name + ":" + obj.Name)
-					return ctrl.Result{}, nil
+					return nil
 				},
-				OnGone: func(_ context.Context, key client.ObjectKey) (ctrl.Result, error) {
+				OnGone: func(_ context.Context, key client.ObjectKey) error {
 					w.call(name + " gone:" + key.Name)
-					return ctrl.Result{}, nil
+					return nil
 				},
 			}
 		}
@@ -170,9 +169,9 @@ func TestLimitedKindIsUsedAgainAtOnce(t *testing.T) {
 	inWorld(t, limit, func(w *world) {
 		w.create(newConfigMap("a", map[string]string{"app": "x"}), newConfigMap("b", nil))
 		slow := w.noting("slow")
-		slow.OnChange = func(context.Context, *corev1.ConfigMap) (ctrl.Result, error) {
+		slow.OnChange = func(context.Context, *corev1.ConfigMap) error {
 			time.Sleep(time.Minute)
-			return ctrl.Result{}, nil
+			return nil
 		}
 		r := w.register(slow)
 		w.start()
@@ -211,17 +210,17 @@ func TestOrderOfStartAndStop(t *testing.T) {
 		inWorld(t, nil, func(w *world) {
 			w.create(newConfigMap("a", nil))
 			one := w.noting("one")
-			one.OnChange = func(ctx context.Context, _ *corev1.ConfigMap) (ctrl.Result, error) {
+			one.OnChange = func(ctx context.Context, _ *corev1.ConfigMap) error {
 				<-ctx.Done()
 				r, err := w.registry.Register(w.noting("two"), handlers.Handler[*corev1.Secret]{Name: "late",
-					OnChange: func(context.Context, *corev1.Secret) (ctrl.Result, error) { return ctrl.Result{}, nil }})
+					OnChange: func(context.Context, *corev1.Secret) error { return nil }})
 				if err == nil {
 					err = r.Stop(ctx)
 				}
 				if err != nil && !errors.Is(err, context.Canceled) && !contains(err.Error(), "has stopped") {
 					t.Error(err)
 				}
-				return ctrl.Result{}, nil
+				return nil
 			}
 			w.register(one)
 			w.start()
@@ -236,9 +235,9 @@ func TestFlappingKind(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		for i := range 6 {
 			w.must(w.server.Install(definitionOf("Project")))
-			r := w.register(handlers.Handler[*Project]{Name: "one", OnChange: func(_ context.Context, obj *Project) (ctrl.Result, error) {
+			r := w.register(handlers.Handler[*Project]{Name: "one", OnChange: func(_ context.Context, obj *Project) error {
 				w.call("one:" + obj.Name)
-				return ctrl.Result{}, nil
+				return nil
 			}})
 			if w.stop == nil {
 				w.start()

@@ -48,7 +48,7 @@ type StepsOptions[T client.Object] struct {
 	Related []Relation
 
 	// OnGone is called for the name of an object that is gone; see [Handler].
-	OnGone func(ctx context.Context, name client.ObjectKey) (ctrl.Result, error)
+	OnGone func(ctx context.Context, name client.ObjectKey) error
 
 	// Complete is true if this handler is the only one of the process that computes Ready and its
 	// kin for the kind. By default the conditions that the steps declare are kept, and no others.
@@ -98,7 +98,7 @@ func (x engineEntry[T]) prepare(r *Registry) (*entry, error) {
 		Name: r.engineName(e.kind, x.name), Client: r.base, APIReader: r.live, Finalizer: o.Finalizer, Recorder: r.options.Recorder, Observers: r.options.Observers,
 		Failures: r.options.Failures, SkipUnchanged: o.SkipUnchanged, Unwatched: o.Unwatched, Partial: !o.Complete, Shard: r.options.Shard,
 	}
-	cleans := slices.ContainsFunc(x.steps, func(s step.Step[T]) bool { _, ok := s.(step.Cleaner[T]); return ok })
+	cleans := slices.ContainsFunc(x.steps, func(s step.Step[T]) bool { return s.Cleanup != nil })
 	if options.Finalizer == "" && cleans && e.kind.gvk.Group == "" { // the kinds of Kubernetes have no group to name it by
 		options.Finalizer = "handlers.ctrlkit.dev/" + options.Name
 	}
@@ -137,33 +137,16 @@ func (x engineEntry[T]) prepare(r *Registry) (*entry, error) {
 // Several handlers may keep conditions of one kind, each its own. Observe must not change anything
 // else of obj, and sets no conditions.
 func Status[T client.Object](name, conditionType string, observe func(ctx context.Context, obj T) error, related ...Relation) Entry {
-	s := &statusStep[T]{name: name, condition: conditionType, observe: observe}
-	return Steps(name, StepsOptions[T]{Related: related}, step.Step[T](s))
-}
-
-type statusStep[T client.Object] struct {
-	name, condition string
-	observe         func(ctx context.Context, obj T) error
-}
-
-var _ step.ConditionDeclarer[client.Object] = (*statusStep[client.Object])(nil)
-
-// Name implements [step.Step].
-func (s *statusStep[T]) Name() string { return s.name }
-
-// Conditions implements [step.ConditionDeclarer].
-func (s *statusStep[T]) Conditions() []condition.Declaration {
-	return []condition.Declaration{{Type: s.condition}}
-}
-
-// Do implements [step.Step].
-func (s *statusStep[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
-	if s.observe == nil {
-		return ctrl.Result{}, failure.Mark(errors.New("the status handler has no function"), failure.WithClass(failure.ClassTerminal))
+	s := step.Step[T]{Name: name, Conditions: []condition.Declaration{{Type: conditionType}}}
+	s.Do = func(ctx context.Context, req *step.Request[T]) error {
+		err := observe(ctx, req.Object)
+		markStatus(req, conditionType, err)
+		return err
 	}
-	err := s.observe(ctx, req.Object)
-	markStatus(req, s.condition, err)
-	return ctrl.Result{}, err
+	if observe == nil {
+		s.Err = errors.New("the status handler has no function")
+	}
+	return Steps(name, StepsOptions[T]{Related: related}, s)
 }
 
 // markStatus sets the condition of a status handler.

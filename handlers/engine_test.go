@@ -17,7 +17,6 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -66,8 +65,7 @@ func TestStatus(t *testing.T) {
 			handlers.Status("size", "Sized", func(_ context.Context, p *Project) error { p.Status.Size = p.Spec.Size; return nil }),
 			handlers.Status("secret", "SecretFound", func(ctx context.Context, p *Project) error {
 				if err := w.registry.Client().Get(ctx, key("s"), newSecret("s")); apierrors.IsNotFound(err) {
-					_, err := ctrlkit.WaitFor("Secret s")
-					return err
+					return ctrlkit.Wait("Secret s")
 				} else if err != nil {
 					return err
 				}
@@ -438,7 +436,7 @@ func TestStepsThatAreComplete(t *testing.T) {
 	for _, complete := range []bool{true, false} {
 		withProjects(t, "a", func(w *world) {
 			w.register(handlers.Steps("one", handlers.StepsOptions[*Project]{Complete: complete},
-				step.Func("nothing", func(context.Context, *step.Request[*Project]) (ctrl.Result, error) { return ctrl.Result{}, nil })))
+				step.Step[*Project]{Name: "nothing", Do: func(context.Context, *step.Request[*Project]) error { return nil }}))
 			w.start()
 			if got := contains(w.conditions("a"), "Ready=True"); got != complete {
 				t.Errorf("complete %t: conditions %q", complete, w.conditions("a"))

@@ -60,17 +60,17 @@ func (l labels) handlers() []handlers.Entry {
 }
 
 // inherit copies the labels of a project to a namespace.
-func (l labels) inherit(ctx context.Context, ns *corev1.Namespace) (ctrl.Result, error) {
+func (l labels) inherit(ctx context.Context, ns *corev1.Namespace) error {
 	project := &Project{}
 	if err := l.client.Get(ctx, client.ObjectKey{Namespace: "projects", Name: ns.Labels["project"]}, project); err != nil {
-		return ctrlkit.RequeueIfError(client.IgnoreNotFound(err))
+		return client.IgnoreNotFound(err)
 	}
 	if ns.Labels["team"] == project.Labels["team"] {
-		return ctrlkit.NoRequeue()
+		return nil
 	}
 	before := ns.DeepCopy() // ns is a copy for this handler
 	ns.Labels["team"] = project.Labels["team"]
-	return ctrlkit.RequeueIfError(l.client.Patch(ctx, ns, client.MergeFrom(before)))
+	return l.client.Patch(ctx, ns, client.MergeFrom(before))
 }
 
 func (l labels) namespacesOf(project *Project) []client.ObjectKey {
@@ -92,8 +92,8 @@ func ExampleHandler_unstructured() {
 	registration, err := registry.Register(handlers.Handler[*unstructured.Unstructured]{
 		Name: "plan",
 		Kind: kind,
-		OnChange: func(_ context.Context, plan *unstructured.Unstructured) (ctrl.Result, error) {
-			return ctrlkit.RequeueAfter(time.Hour)
+		OnChange: func(_ context.Context, plan *unstructured.Unstructured) error {
+			return ctrlkit.AsError(ctrlkit.RequeueAfter(time.Hour))
 		},
 	})
 	if err != nil {
@@ -114,11 +114,11 @@ func ExampleHandler_onRemove() {
 	_ = handlers.Handler[*Project]{
 		Name:    "tenant",
 		Selects: func(p *Project) bool { return p.Spec.Size > 0 },
-		OnChange: func(ctx context.Context, p *Project) (ctrl.Result, error) {
-			return ctrlkit.RequeueIfError(tenants.Ensure(ctx, p.Name))
+		OnChange: func(ctx context.Context, p *Project) error {
+			return tenants.Ensure(ctx, p.Name)
 		},
-		OnRemove: func(ctx context.Context, p *Project) (ctrl.Result, error) {
-			return ctrlkit.RequeueIfError(tenants.Delete(ctx, p.Name))
+		OnRemove: func(ctx context.Context, p *Project) error {
+			return tenants.Delete(ctx, p.Name)
 		},
 	}
 }

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/handlers"
@@ -94,11 +93,11 @@ func entryOf(h scene) handlers.Entry {
 func typedEntry[T client.Object](h scene) handlers.Entry {
 	entry := handlers.Handler[T]{Name: h.name}
 	if h.call != nil {
-		entry.OnChange = func(ctx context.Context, obj T) (ctrl.Result, error) {
-			return ctrl.Result{}, h.call(ctx, obj.GetName(), obj)
+		entry.OnChange = func(ctx context.Context, obj T) error {
+			return h.call(ctx, obj.GetName(), obj)
 		}
-		entry.OnGone = func(ctx context.Context, name client.ObjectKey) (ctrl.Result, error) {
-			return ctrl.Result{}, h.call(ctx, name.Name, nil)
+		entry.OnGone = func(ctx context.Context, name client.ObjectKey) error {
+			return h.call(ctx, name.Name, nil)
 		}
 	}
 	if h.owned != nil {

@@ -15,11 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -50,19 +48,19 @@ type Handler[T client.Object] struct {
 
 	// OnChange is called for an object that is new or has changed, also while it is being deleted,
 	// unless there is an OnRemove. Obj is a copy for this call: to change the object, write it.
-	OnChange func(ctx context.Context, obj T) (ctrl.Result, error)
+	OnChange func(ctx context.Context, obj T) error
 
 	// OnGone is called for the name of an object that is gone, or was enqueued and does not exist.
 	// It may be called for one that the handler has never seen, and twice for one deletion. What
 	// happens while the process does not run is missed: what must not be missed needs OnRemove.
-	OnGone func(ctx context.Context, name client.ObjectKey) (ctrl.Result, error)
+	OnGone func(ctx context.Context, name client.ObjectKey) error
 
 	// OnRemove is called for an object that is being deleted, which stays until OnRemove has
 	// returned without an error, a wait or a time. For that the handler puts Finalizer on each
 	// object that it selects, and on no other one, before the first OnChange.
 	//
 	// A handler with OnRemove is a step of an engine of its own: see [Steps].
-	OnRemove func(ctx context.Context, obj T) (ctrl.Result, error)
+	OnRemove func(ctx context.Context, obj T) error
 
 	// Finalizer is that of OnRemove. By default it is the API group of T and the name of the
 	// handler, which for a kind of the core group does not exist. It stays on the objects when the
@@ -96,8 +94,8 @@ type entry struct {
 	logged  []any // what its log entries have
 	kind    kindKey
 	object  client.Object // an empty one of the kind
-	change  func(ctx context.Context, obj client.Object) (ctrl.Result, error)
-	gone    func(ctx context.Context, name client.ObjectKey) (ctrl.Result, error)
+	change  func(ctx context.Context, obj client.Object) error
+	gone    func(ctx context.Context, name client.ObjectKey) error
 	selects func(obj client.Object) bool // nil for all
 	related []Relation
 	resync  bool
@@ -212,7 +210,7 @@ func (h Handler[T]) prepare(r *Registry) (*entry, error) {
 	}
 	e.gone, e.related, e.resync, e.selects = h.OnGone, slices.Clone(h.Related), h.Resync, untyped(h.Selects)
 	if h.OnChange != nil {
-		e.change = func(ctx context.Context, obj client.Object) (ctrl.Result, error) {
+		e.change = func(ctx context.Context, obj client.Object) error {
 			return h.OnChange(ctx, obj.(T)) //nolint:errcheck // the cache of the kind has no others
 		}
 	}
@@ -223,7 +221,7 @@ func (h Handler[T]) prepare(r *Registry) (*entry, error) {
 // prepareEngine returns the entry of a handler with OnRemove.
 func (h Handler[T]) prepareEngine(r *Registry) (*entry, error) {
 	return Steps(h.Name, StepsOptions[T]{Finalizer: h.Finalizer, Kind: h.Kind, Selects: h.Selects, Related: h.Related, OnGone: h.OnGone, Resync: h.Resync},
-		step.Step[T](&removing[T]{h})).prepare(r)
+		h.step()).prepare(r)
 }
 
 func named(name string, err error) error {
@@ -243,28 +241,20 @@ func untyped[T client.Object](selects func(obj T) bool) func(client.Object) bool
 	}
 }
 
-// removing is the step of a handler with OnRemove.
-type removing[T client.Object] struct{ handler Handler[T] }
-
-var _ step.SelectiveCleaner[client.Object] = (*removing[client.Object])(nil)
-
-// Name implements [step.Step].
-func (s *removing[T]) Name() string { return s.handler.Name }
-
-// Do implements [step.Step].
-func (s *removing[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
-	if s.handler.OnChange == nil || !s.Cleans(req) {
-		return ctrlkit.NoRequeue()
+// step is that of a handler with OnRemove.
+func (h Handler[T]) step() step.Step[T] {
+	cleans := func(req *step.Request[T]) bool { return h.Selects == nil || h.Selects(req.Snapshot()) }
+	return step.Step[T]{
+		Name: h.Name,
+		Do: func(ctx context.Context, req *step.Request[T]) error {
+			if h.OnChange == nil || !cleans(req) {
+				return nil
+			}
+			return h.OnChange(ctx, req.Object.DeepCopyObject().(T)) //nolint:errcheck // a copy has the type
+		},
+		Cleanup: func(ctx context.Context, req *step.Request[T]) error {
+			return h.OnRemove(ctx, req.Object.DeepCopyObject().(T)) //nolint:errcheck // a copy has the type
+		},
+		Cleans: cleans,
 	}
-	return s.handler.OnChange(ctx, req.Object.DeepCopyObject().(T)) //nolint:errcheck // a copy has the type
-}
-
-// Cleans implements [step.SelectiveCleaner].
-func (s *removing[T]) Cleans(req *step.Request[T]) bool {
-	return s.handler.Selects == nil || s.handler.Selects(req.Snapshot())
-}
-
-// Cleanup implements [step.Cleaner].
-func (s *removing[T]) Cleanup(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
-	return s.handler.OnRemove(ctx, req.Object.DeepCopyObject().(T)) //nolint:errcheck // a copy has the type
 }

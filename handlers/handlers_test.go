@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ctrlkit/ctrlkit/handlers"
 )
@@ -19,7 +18,7 @@ func TestMistakesOfRegistrations(t *testing.T) {
 		type unknown struct{ corev1.ConfigMap }
 		_, err := w.registry.Register(
 			handlers.Handler[*corev1.ConfigMap]{Name: "nothing"},
-			handlers.Handler[*unknown]{Name: "kind", OnChange: func(context.Context, *unknown) (ctrl.Result, error) { return ctrl.Result{}, nil }},
+			handlers.Handler[*unknown]{Name: "kind", OnChange: func(context.Context, *unknown) error { return nil }},
 			nil,
 		)
 		if err == nil {

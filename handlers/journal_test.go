@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/handlers"
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -33,12 +34,12 @@ func TestHandlersAreExplained(t *testing.T) {
 	inWorld(t, observe, func(w *world) {
 		w.create(newConfigMap("a", nil))
 		fails, writes := w.noting("fails"), w.noting("writes")
-		fails.OnChange = func(context.Context, *corev1.ConfigMap) (ctrl.Result, error) {
-			return ctrl.Result{}, errors.New("refused")
+		fails.OnChange = func(context.Context, *corev1.ConfigMap) error {
+			return errors.New("refused")
 		}
-		writes.OnChange = func(ctx context.Context, _ *corev1.ConfigMap) (ctrl.Result, error) {
+		writes.OnChange = func(ctx context.Context, _ *corev1.ConfigMap) error {
 			err := w.registry.Client().Create(ctx, newSecret("s"))
-			return ctrl.Result{RequeueAfter: time.Hour}, client.IgnoreAlreadyExists(err)
+			return ctrlkit.AsError(ctrl.Result{RequeueAfter: time.Hour}, client.IgnoreAlreadyExists(err))
 		}
 		w.register(fails, writes)
 		w.start()

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/handlers"
@@ -91,14 +90,14 @@ func TestOptionsOfKinds(t *testing.T) {
 			time.Sleep(time.Second)
 			return func() { running.Add(-1) }
 		}
-		w.register(handlers.Handler[*corev1.ConfigMap]{Name: "maps", OnChange: func(context.Context, *corev1.ConfigMap) (ctrl.Result, error) {
+		w.register(handlers.Handler[*corev1.ConfigMap]{Name: "maps", OnChange: func(context.Context, *corev1.ConfigMap) error {
 			defer most(&maps)()
 			w.call("map")
-			return ctrl.Result{}, nil
-		}}, handlers.Handler[*corev1.Secret]{Name: "secrets", OnChange: func(context.Context, *corev1.Secret) (ctrl.Result, error) {
+			return nil
+		}}, handlers.Handler[*corev1.Secret]{Name: "secrets", OnChange: func(context.Context, *corev1.Secret) error {
 			defer most(&secrets)()
 			w.call("secret")
-			return ctrl.Result{}, nil
+			return nil
 		}})
 		w.start()
 		time.Sleep(time.Second)

@@ -42,9 +42,9 @@ func TestNoChangeIsLost(t *testing.T) {
 		w.must(err)
 		w.registry, err = handlers.New(w.mgr, handlers.Options{Name: "test"})
 		w.must(err)
-		w.register(handlers.Handler[*corev1.ConfigMap]{Name: "one", OnChange: func(_ context.Context, obj *corev1.ConfigMap) (ctrl.Result, error) {
+		w.register(handlers.Handler[*corev1.ConfigMap]{Name: "one", OnChange: func(_ context.Context, obj *corev1.ConfigMap) error {
 			w.call("changed:" + obj.Labels["changed"])
-			return ctrl.Result{}, nil
+			return nil
 		}})
 		w.start()
 		w.settle()

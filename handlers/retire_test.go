@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/handlers"
@@ -21,10 +20,10 @@ import (
 
 // removingProjects returns a handler of Projects with a finalizer that notes what it is called for.
 func (w *world) removingProjects(name string) handlers.Handler[*Project] {
-	note := func(verb string) func(context.Context, *Project) (ctrl.Result, error) {
-		return func(_ context.Context, obj *Project) (ctrl.Result, error) {
+	note := func(verb string) func(context.Context, *Project) error {
+		return func(_ context.Context, obj *Project) error {
 			w.call(name + " " + verb + ":" + obj.Name)
-			return ctrl.Result{}, nil
+			return nil
 		}
 	}
 	return handlers.Handler[*Project]{Name: name, Finalizer: "example.com/" + name, OnChange: note("change"), OnRemove: note("remove")}
@@ -136,12 +135,12 @@ func TestRetireWaitsForCalls(t *testing.T) {
 		w.create(newProject("a"))
 		var r *handlers.Registration
 		one := w.removingProjects("one")
-		one.OnChange = func(ctx context.Context, _ *Project) (ctrl.Result, error) {
+		one.OnChange = func(ctx context.Context, _ *Project) error {
 			if err := r.Retire(ctx); err == nil || !contains(err.Error(), "can't be retired by a call of its own") {
 				w.t.Errorf("Retire by the handler: %v", err)
 			}
 			time.Sleep(time.Minute)
-			return ctrl.Result{}, nil
+			return nil
 		}
 		r = w.register(one)
 		w.start()

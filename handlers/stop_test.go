@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/handlers"
@@ -24,11 +23,11 @@ func TestHandlerStopsItself(t *testing.T) {
 		w.create(newConfigMap("a", nil))
 		var r *handlers.Registration
 		once := w.noting("once")
-		once.OnChange = func(ctx context.Context, _ *corev1.ConfigMap) (ctrl.Result, error) {
+		once.OnChange = func(ctx context.Context, _ *corev1.ConfigMap) error {
 			w.call("once")
 			w.must(r.Stop(ctx))
 			time.Sleep(time.Second)
-			return ctrl.Result{}, ctx.Err()
+			return ctx.Err()
 		}
 		r = w.register(once)
 		w.start()
@@ -45,16 +44,16 @@ func TestKindThatIsMissing(t *testing.T) {
 		gone := false
 		w.register(w.noting("map"), handlers.Handler[*unstructured.Unstructured]{
 			Name: "widget", Kind: projectKind.GroupVersion().WithKind("Widget"),
-			OnChange: func(_ context.Context, obj *unstructured.Unstructured) (ctrl.Result, error) {
+			OnChange: func(_ context.Context, obj *unstructured.Unstructured) error {
 				w.call("widget:" + obj.GetName())
-				return ctrl.Result{}, nil
+				return nil
 			},
-			OnGone: func(_ context.Context, name client.ObjectKey) (ctrl.Result, error) {
+			OnGone: func(_ context.Context, name client.ObjectKey) error {
 				if !gone { // that the kind disappears may be seen twice
 					w.call("gone:" + name.Name)
 				}
 				gone = true
-				return ctrl.Result{}, nil
+				return nil
 			},
 		})
 		w.start()

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/handlers"
 	"github.com/ctrlkit/ctrlkit/internal/golden"
 )
@@ -222,15 +222,18 @@ func (s *storyWorld) handle(words []string) (err error) {
 func handlerOf[T client.Object](s *storyWorld, name string, options []string) handlers.Entry {
 	var every, takes time.Duration
 	fails := false
-	call := func(verb string) func(context.Context, T) (ctrl.Result, error) {
-		return func(ctx context.Context, obj T) (ctrl.Result, error) {
+	call := func(verb string) func(context.Context, T) error {
+		return func(ctx context.Context, obj T) error {
 			time.Sleep(takes)
 			s.must(ctx.Err())
 			if fails && !s.healed.Load() {
-				return ctrl.Result{}, errors.New("refused")
+				return errors.New("refused")
 			}
 			s.call(name + verb + ":" + obj.GetName())
-			return ctrl.Result{RequeueAfter: every}, nil
+			if every > 0 {
+				return ctrlkit.RequeueWithin(every)
+			}
+			return nil
 		}
 	}
 	h := handlers.Handler[T]{Name: name, OnChange: call("")}
@@ -246,9 +249,9 @@ func handlerOf[T client.Object](s *storyWorld, name string, options []string) ha
 		case "resync":
 			h.Resync = true
 		case "gone":
-			h.OnGone = func(_ context.Context, name client.ObjectKey) (ctrl.Result, error) {
+			h.OnGone = func(_ context.Context, name client.ObjectKey) error {
 				s.call(h.Name + " gone:" + name.Name)
-				return ctrl.Result{}, nil
+				return nil
 			}
 		case "removes":
 			h.Finalizer, h.OnRemove = "example.com/"+name, call(" remove")

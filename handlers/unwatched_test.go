@@ -8,10 +8,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/handlers"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -32,10 +30,10 @@ func TestStepsThatReadWhatNothingWatches(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			withProjects(t, "a", func(w *world) {
-				w.register(handlers.Steps("one", test.options, step.Func("Read", func(ctx context.Context, req *step.Request[*Project]) (ctrl.Result, error) {
+				w.register(handlers.Steps("one", test.options, step.Step[*Project]{Name: "Read", Do: func(ctx context.Context, req *step.Request[*Project]) error {
 					_, err := step.GetOrWait[*corev1.Secret](ctx, req, client.ObjectKey{Name: "s"})
-					return ctrlkit.RequeueIfError(err)
-				})))
+					return err
+				}}))
 				w.start()
 				w.mu.Lock()
 				defer w.mu.Unlock()

@@ -244,9 +244,9 @@ func (w *world) touch(obj client.Object) {
 
 // noting returns a handler of ConfigMaps that notes its calls as name:object.
 func (w *world) noting(name string) handlers.Handler[*corev1.ConfigMap] {
-	return handlers.Handler[*corev1.ConfigMap]{Name: name, OnChange: func(_ context.Context, obj *corev1.ConfigMap) (ctrl.Result, error) {
+	return handlers.Handler[*corev1.ConfigMap]{Name: name, OnChange: func(_ context.Context, obj *corev1.ConfigMap) error {
 		w.call(name + ":" + obj.Name)
-		return ctrl.Result{}, nil
+		return nil
 	}}
 }
 

@@ -64,31 +64,31 @@ func replica(ctx context.Context, name, system string) error {
 		return err
 	}
 	engine, err := step.New(step.Options[*corev1.ConfigMap]{Name: "replica", Client: mgr.GetClient(), Controller: controller.Options{MaxConcurrentReconciles: 5}},
-		step.Func("Waiting", func(ctx context.Context, _ *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
+		step.Step[*corev1.ConfigMap]{Name: "Waiting", Do: func(ctx context.Context, _ *step.Request[*corev1.ConfigMap]) error {
 			select {
 			case <-time.After(20 * time.Millisecond):
-				return ctrlkit.NoRequeue()
+				return nil
 			case <-ctx.Done():
-				return ctrl.Result{}, context.Cause(ctx)
+				return context.Cause(ctx)
 			}
-		}),
-		step.Func("Calling", func(ctx context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
+		}},
+		step.Step[*corev1.ConfigMap]{Name: "Calling", Do: func(ctx context.Context, req *step.Request[*corev1.ConfigMap]) error {
 			if req.Object.Labels["managed"] == "" {
-				return ctrlkit.NoRequeue()
+				return nil
 			}
 			call, err := http.NewRequestWithContext(ctx, http.MethodPost, system+"/"+name, nil)
 			if err != nil {
-				return ctrl.Result{}, err
+				return err
 			}
 			answer, err := http.DefaultClient.Do(call)
 			if err != nil {
-				return ctrl.Result{}, err
+				return err
 			}
 			_ = answer.Body.Close()
 			metav1.SetMetaDataAnnotation(&req.Object.ObjectMeta, byAnnotation, name)
 			metav1.SetMetaDataAnnotation(&req.Object.ObjectMeta, "test.ctrlkit.dev/at", time.Now().String())
-			return ctrlkit.ContinueAndRequeueAfter(20 * time.Millisecond)
-		}))
+			return ctrlkit.RequeueWithin(20 * time.Millisecond)
+		}})
 	if err != nil {
 		return err
 	}

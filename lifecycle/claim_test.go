@@ -30,12 +30,12 @@ const operatorAnnotation = "lifecycle.ctrlkit.dev/operator"
 func TestTheClaimIsWrittenBeforeAnythingIsMade(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		o := &operator{full: newFull(), options: lifecycle.Options{Operator: "us"}}
-		o.create = func(context.Context, *request) (ctrl.Result, error) {
+		o.create = func(context.Context, *request) error {
 			obj := c.get()
 			if obj.Annotations[claimed] != "app" || obj.Annotations[operatorAnnotation] != "us" || !slices.Contains(obj.Finalizers, finalizer) {
 				t.Errorf("CreateOrUpdate is reached with annotations %v and finalizers %v", obj.Annotations, obj.Finalizers)
 			}
-			return ctrl.Result{}, nil
+			return nil
 		}
 		c.start(o)
 		c.create()
@@ -82,11 +82,11 @@ func TestAnAdmittedObjectCostsOneWrite(t *testing.T) {
 func TestClaimedAgain(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		o := &operator{full: newFull(), skipUnchanged: true}
-		o.create = func(_ context.Context, req *request) (ctrl.Result, error) {
+		o.create = func(_ context.Context, req *request) error {
 			if got := c.get().Annotations[claimed]; got != req.Object.Spec.Name {
 				t.Errorf("CreateOrUpdate is reached for %q while %q is claimed", req.Object.Spec.Name, got)
 			}
-			return ctrl.Result{}, nil
+			return nil
 		}
 		c.start(o)
 		c.create()
@@ -113,8 +113,7 @@ func TestNeverClaimed(t *testing.T) {
 		onCluster(t, name, func(t *testing.T, c *cluster) {
 			o := &operator{full: newFull()}
 			o.claim = func(context.Context, *request) error {
-				_, wait := ctrlkit.WaitFor("a licence")
-				return wait
+				return ctrlkit.Wait("a licence")
 			}
 			c.start(o)
 			c.create(change)

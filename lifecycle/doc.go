@@ -9,12 +9,12 @@
 //
 //	type request = step.Request[*v1.User]
 //
-//	func (u users) CreateOrUpdate(ctx context.Context, req *request) (ctrl.Result, error) {
-//		return ctrlkit.RequeueIfError(u.databases.EnsureUser(ctx, req.Object.Spec.Name))
+//	func (u users) CreateOrUpdate(ctx context.Context, req *request) error {
+//		return u.databases.EnsureUser(ctx, req.Object.Spec.Name)
 //	}
 //
-//	func (u users) Delete(ctx context.Context, req *request) (ctrl.Result, error) {
-//		return ctrlkit.RequeueIfError(u.databases.DropUser(ctx, req.Object.Spec.Name))
+//	func (u users) Delete(ctx context.Context, req *request) error {
+//		return u.databases.DropUser(ctx, req.Object.Spec.Name)
 //	}
 //
 //	user := lifecycle.New("User", users{databases}, lifecycle.Options{Operator: "prod/mysql"})

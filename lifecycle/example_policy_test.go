@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
@@ -31,42 +30,41 @@ var buckets interface {
 // A bucketStep keeps a bucket outside the cluster, as far as policies allow.
 type bucketStep struct{ defaults policy.Defaults }
 
-func (bucketStep) Name() string { return "Bucket" }
-
-func (bucketStep) Conditions() []condition.Declaration {
-	return []condition.Declaration{{Type: "PolicyValid"}}
+func (s bucketStep) step() step.Step[*Bucket] {
+	return step.Step[*Bucket]{
+		Name: "Bucket", Do: s.do, Cleanup: s.cleanUp, Conditions: []condition.Declaration{{Type: "PolicyValid"}},
+		Watches: func() []step.Watch { return lifecycle.PolicyWatches(s.defaults) },
+	}
 }
 
-func (s bucketStep) Watches() []step.Watch { return lifecycle.PolicyWatches(s.defaults) }
-
-func (s bucketStep) Do(ctx context.Context, req *step.Request[*Bucket]) (ctrl.Result, error) {
+func (s bucketStep) do(ctx context.Context, req *step.Request[*Bucket]) error {
 	decision, err := s.decide(ctx, req)
 	if err != nil || !decision.Allows(policy.VerbCreate|policy.VerbUpdate) {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	if err := req.EnsureFresh(ctx); err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	if err := buckets.Ensure(ctx, req.Object); err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	decision.Request().Acknowledge(policy.StatusOf(req.Object))
-	return ctrlkit.ContinueAndRequeueAfter(time.Hour)
+	return ctrlkit.RequeueWithin(time.Hour)
 }
 
-func (s bucketStep) Cleanup(ctx context.Context, req *step.Request[*Bucket]) (ctrl.Result, error) {
+func (s bucketStep) cleanUp(ctx context.Context, req *step.Request[*Bucket]) error {
 	decision, err := s.decide(ctx, req)
 	if err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	switch decision.OnDeletion() {
 	case policy.DeletionDelete:
-		return ctrlkit.RequeueIfError(buckets.Delete(ctx, req.Object))
+		return buckets.Delete(ctx, req.Object)
 	case policy.DeletionDetach:
-		return ctrlkit.NoRequeue()
+		return nil
 	default:
-		return ctrlkit.RequeueIfError(failure.Mark(decision.Err(), failure.WithClass(failure.ClassTerminal),
-			failure.WithReason(decision.Reason()), failure.WithRemedy(decision.Remedy())))
+		return failure.Mark(decision.Err(), failure.WithClass(failure.ClassTerminal),
+			failure.WithReason(decision.Reason()), failure.WithRemedy(decision.Remedy()))
 	}
 }
 
@@ -86,7 +84,7 @@ func (s bucketStep) decide(ctx context.Context, req *step.Request[*Bucket]) (pol
 
 // A step that keeps something outside the cluster asks what it may do, and shows the answer.
 func ExampleResolvePolicy() {
-	var s step.Cleaner[*Bucket] = bucketStep{policy.Defaults{Reclaim: policy.ReclaimRetain}}
-	fmt.Println(s.Name())
+	s := bucketStep{policy.Defaults{Reclaim: policy.ReclaimRetain}}.step()
+	fmt.Println(s.Name)
 	// Output: Bucket
 }

@@ -13,7 +13,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -53,8 +52,8 @@ func (u users) Claim(ctx context.Context, req *step.Request[*User]) error {
 func (u users) Claimed(obj *User) bool { return obj.Annotations[loginAnnotation] != "" }
 
 // CreateOrUpdate makes the user.
-func (u users) CreateOrUpdate(_ context.Context, req *step.Request[*User]) (ctrl.Result, error) {
-	return ctrlkit.RequeueIfError(u.server.ensure(req.Object.Annotations[loginAnnotation]))
+func (u users) CreateOrUpdate(_ context.Context, req *step.Request[*User]) error {
+	return u.server.ensure(req.Object.Annotations[loginAnnotation])
 }
 
 // UpdateStatus is for objects whose policy is to skip them.
@@ -65,8 +64,8 @@ func (u users) UpdateStatus(_ context.Context, req *step.Request[*User]) error {
 }
 
 // Delete removes the user.
-func (u users) Delete(_ context.Context, req *step.Request[*User]) (ctrl.Result, error) {
-	return ctrlkit.RequeueIfError(u.server.drop(req.Object.Annotations[loginAnnotation]))
+func (u users) Delete(_ context.Context, req *step.Request[*User]) error {
+	return u.server.drop(req.Object.Annotations[loginAnnotation])
 }
 
 // watchesOfServers end the waits for servers.

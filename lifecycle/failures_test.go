@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
@@ -29,8 +27,8 @@ func failing(method string, err *error) *full {
 		req.Object.Status.Observed = "tried"
 		return *err
 	}
-	act := func(ctx context.Context, req *request) (ctrl.Result, error) {
-		return ctrlkit.RequeueIfError(try(ctx, req))
+	act := func(ctx context.Context, req *request) error {
+		return try(ctx, req)
 	}
 	switch method {
 	case "Claim":
@@ -97,11 +95,11 @@ func TestErrorsBecomeReady(t *testing.T) {
 func TestADeleteThatTakesLonger(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		o, done := &operator{full: newFull()}, false
-		o.delete = func(context.Context, *request) (ctrl.Result, error) {
+		o.delete = func(context.Context, *request) error {
 			if !done {
-				return ctrlkit.PollFor("the user to log out", time.Minute)
+				return ctrlkit.Poll("the user to log out", time.Minute)
 			}
-			return ctrlkit.NoRequeue()
+			return nil
 		}
 		c.start(o)
 		c.create()

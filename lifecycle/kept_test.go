@@ -28,8 +28,9 @@ type kept struct {
 	confirms bool
 }
 
-func (kept) Name() string            { return "Login" }
-func (k kept) Watches() []step.Watch { return k.watches }
+func (k kept) step() step.Step[*User] {
+	return step.Step[*User]{Name: "Login", Do: k.Do, Cleanup: k.Cleanup, Watches: func() []step.Watch { return k.watches }}
+}
 
 // may resolves the policy: by the cache, and once more by the API server if it allows to act.
 func (k kept) may(ctx context.Context, req *request, acts func(policy.Decision) bool) (policy.Decision, error) {
@@ -40,9 +41,9 @@ func (k kept) may(ctx context.Context, req *request, acts func(policy.Decision) 
 	return lifecycle.ResolvePolicy(ctx, req.APIReader, req.Object, policy.Defaults{})
 }
 
-func (k kept) Do(ctx context.Context, req *request) (ctrl.Result, error) {
+func (k kept) Do(ctx context.Context, req *request) error {
 	if err := req.EnsureFresh(ctx); err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	id, spec := req.Object.Name, map[string]string{"name": req.Object.Spec.Name}
 	verb, act := policy.VerbUpdate, func() error { return k.logins.Update(ctx, id, spec) }
@@ -54,32 +55,32 @@ func (k kept) Do(ctx context.Context, req *request) (ctrl.Result, error) {
 			return err
 		}
 	case err != nil:
-		return ctrlkit.RequeueIfError(err)
+		return err
 	case now.Spec["name"] == spec["name"]:
 		// Nothing is to be done, but that depends on the policy, too: a change of it is seen.
 		_, err := lifecycle.ResolvePolicy(ctx, req.Client, req.Object, policy.Defaults{})
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	decision, err := k.may(ctx, req, func(d policy.Decision) bool { return d.Allows(verb) })
 	if err != nil || !decision.Allows(verb) {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
-	return ctrlkit.RequeueIfError(act())
+	return act()
 }
 
-func (k kept) Cleanup(ctx context.Context, req *request) (ctrl.Result, error) {
+func (k kept) Cleanup(ctx context.Context, req *request) error {
 	decision, err := k.may(ctx, req, func(d policy.Decision) bool { return d.OnDeletion() != policy.DeletionBlocked })
 	switch {
 	case err != nil:
-		return ctrlkit.RequeueIfError(err)
+		return err
 	case decision.OnDeletion() == policy.DeletionBlocked:
-		return ctrlkit.WaitFor("a valid policy")
+		return ctrlkit.Wait("a valid policy")
 	case decision.OnDeletion() == policy.DeletionDelete:
 		if err := k.logins.Delete(ctx, req.Object.Name); !errors.Is(err, sim.ErrNotFound) {
-			return ctrlkit.RequeueIfError(err)
+			return err
 		}
 	}
-	return ctrlkit.NoRequeue()
+	return nil
 }
 
 // keeping is the workload of an operator with these watches. Confirms says that it asks the API
@@ -87,7 +88,7 @@ func (k kept) Cleanup(ctx context.Context, req *request) (ctrl.Result, error) {
 func keeping(t *testing.T, watches []step.Watch, confirms bool) sim.Workload {
 	w := workload(t, policies)
 	w.Operator = sim.Manager(func(mgr ctrl.Manager, p *sim.Process) error {
-		return complete(mgr, kept{p.External("logins"), watches, confirms})
+		return complete(mgr, kept{p.External("logins"), watches, confirms}.step())
 	})
 	return w
 }

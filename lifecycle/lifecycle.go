@@ -61,32 +61,29 @@ type Options struct {
 	Uses       []permission.Use
 }
 
-var (
-	_ step.Claimer[client.Object]           = (*lifecycle[client.Object])(nil)
-	_ step.Watcher[client.Object]           = (*lifecycle[client.Object])(nil)
-	_ step.Gatekeeper[client.Object]        = (*lifecycle[client.Object])(nil)
-	_ step.ConditionDeclarer[client.Object] = (*lifecycle[client.Object])(nil)
-	_ step.UseDeclarer[client.Object]       = (*lifecycle[client.Object])(nil)
-)
-
 // New returns a step that reconciles objects by r. It is the only step of most engines; what has
-// to be there first is a step before it. It panics if the options are invalid, which no input can
-// cause.
-func New[T client.Object](name string, r Reconciler[T], options Options) step.Cleaner[T] {
-	if err := options.Policy.Check(); err != nil {
-		panic(fmt.Sprintf("lifecycle: %s: %v", name, err))
-	}
-	l := &lifecycle[T]{name: name, reconciler: r, options: options}
+// to be there first is a step before it.
+func New[T client.Object](name string, r Reconciler[T], options Options) step.Step[T] {
+	l := &lifecycle[T]{reconciler: r, options: options}
 	l.claimer, _ = r.(Claimer[T])
 	l.updater, _ = r.(StatusUpdater[T])
 	l.releaser, _ = r.(Releaser[T])
 	l.finisher, _ = r.(Finisher[T])
 	_, l.checks = r.(VerbChecker[T])
-	return l
+	s := step.Step[T]{
+		Name: name, Do: l.do, Cleanup: l.cleanUp, Claim: l.claim, Gate: l.gate,
+		Conditions: append([]condition.Declaration{{Type: ConditionManaged, Weight: condition.WeightInformational}}, options.Conditions...),
+		Watches:    func() []step.Watch { return append(PolicyWatches(options.Policy), options.Watches...) },
+		Uses:       options.Uses,
+		Err:        options.Policy.Check(),
+	}
+	if l.finisher != nil {
+		s.Post = l.finisher.Finish
+	}
+	return s
 }
 
 type lifecycle[T client.Object] struct {
-	name       string
 	reconciler Reconciler[T]
 	claimer    Claimer[T]
 	updater    StatusUpdater[T]
@@ -96,32 +93,8 @@ type lifecycle[T client.Object] struct {
 	options    Options
 }
 
-// Name implements [step.Step].
-func (l *lifecycle[T]) Name() string { return l.name }
-
-// Watches implements [step.Watcher].
-func (l *lifecycle[T]) Watches() []step.Watch {
-	return append(PolicyWatches(l.options.Policy), l.options.Watches...)
-}
-
-// Uses implements [step.UseDeclarer].
-func (l *lifecycle[T]) Uses() []permission.Use { return l.options.Uses }
-
-// Post implements [step.PostStep].
-func (l *lifecycle[T]) Post(ctx context.Context, req *step.Request[T]) error {
-	if l.finisher == nil {
-		return nil
-	}
-	return l.finisher.Finish(ctx, req)
-}
-
-// Conditions implements [step.ConditionDeclarer].
-func (l *lifecycle[T]) Conditions() []condition.Declaration {
-	return append([]condition.Declaration{{Type: ConditionManaged, Weight: condition.WeightInformational}}, l.options.Conditions...)
-}
-
-// Gate implements [step.Gatekeeper].
-func (l *lifecycle[T]) Gate(obj T) (reason, message string) {
+// gate leaves alone what another installation of the operator has claimed.
+func (l *lifecycle[T]) gate(obj T) (reason, message string) {
 	other := obj.GetAnnotations()[OperatorAnnotation]
 	if l.options.Operator == "" || other == "" || other == l.options.Operator {
 		return "", ""
@@ -130,8 +103,8 @@ func (l *lifecycle[T]) Gate(obj T) (reason, message string) {
 		OperatorAnnotation, other, l.options.Operator)
 }
 
-// Claim implements [step.Claimer].
-func (l *lifecycle[T]) Claim(ctx context.Context, req *step.Request[T]) error {
+// claim resolves the policy, and has the reconciler claim.
+func (l *lifecycle[T]) claim(ctx context.Context, req *step.Request[T]) error {
 	decision, err := ResolvePolicy(ctx, req.Client, req.Object, l.options.Policy)
 	if err != nil {
 		return err
@@ -170,45 +143,44 @@ func (l *lifecycle[T]) mayModify(decision policy.Decision) bool {
 	return decision.Allows(policy.VerbCreate | policy.VerbUpdate)
 }
 
-// Do implements [step.Step].
-func (l *lifecycle[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+func (l *lifecycle[T]) do(ctx context.Context, req *step.Request[T]) error {
 	decision := PolicyOf(req)
 	request := decision.Request()
-	result, err := l.act(ctx, req, decision)
-	if _, failed := ctrlkit.IgnoreExit(result, err); failed == nil && len(ctrlkit.Waits(err)) == 0 {
+	err := l.act(ctx, req, decision)
+	if _, failed := ctrlkit.IgnoreExit(ctrl.Result{}, err); failed == nil && len(ctrlkit.Waits(err)) == 0 {
 		request.Acknowledge(policy.StatusOf(req.Object))
 	}
-	return result, errors.Join(err, invalid(decision))
+	return errors.Join(err, invalid(decision))
 }
 
 // act makes what the object stands for, or observes it, as its policy allows.
-func (l *lifecycle[T]) act(ctx context.Context, req *step.Request[T], decision policy.Decision) (ctrl.Result, error) {
+func (l *lifecycle[T]) act(ctx context.Context, req *step.Request[T], decision policy.Decision) error {
 	if l.mayModify(decision) {
 		return l.reconciler.CreateOrUpdate(ctx, req)
 	}
 	if l.updater != nil {
 		if err := l.updater.UpdateStatus(ctx, req); err != nil {
-			return ctrl.Result{}, err
+			return err
 		}
 	}
 	if l.options.Refresh > 0 {
-		return ctrlkit.ContinueAndRequeueAfter(Spread(l.options.Refresh, req.Object))
+		return ctrlkit.RequeueWithin(Spread(l.options.Refresh, req.Object))
 	}
-	return ctrlkit.NoRequeue()
+	return nil
 }
 
-// Cleanup implements [step.Cleaner].
-func (l *lifecycle[T]) Cleanup(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+// cleanUp removes what the object stands for, or leaves it, as its policy says.
+func (l *lifecycle[T]) cleanUp(ctx context.Context, req *step.Request[T]) error {
 	decision, err := l.final(ctx, req)
 	if err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
 	step.Put(req, decisionKey, decision)
 	l.mark(req, decision)
 	switch decision.OnDeletion() {
 	case policy.DeletionDelete:
 		if l.claimer != nil && !l.claimer.Claimed(req.Object) {
-			return ctrlkit.NoRequeue() // nothing was ever made
+			return nil // nothing was ever made
 		}
 		return l.reconciler.Delete(ctx, req)
 	case policy.DeletionDetach:
@@ -218,9 +190,9 @@ func (l *lifecycle[T]) Cleanup(ctx context.Context, req *step.Request[T]) (ctrl.
 				req.Event(corev1.EventTypeWarning, ReasonNotReleased, "Delete", "What the object stood for is left, and still marked as its own: %v", err)
 			}
 		}
-		return ctrlkit.NoRequeue()
+		return nil
 	default:
-		return ctrl.Result{}, invalid(decision)
+		return invalid(decision)
 	}
 }
 

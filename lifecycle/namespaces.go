@@ -18,7 +18,7 @@ import (
 // ResolvePolicy returns what an operator may do for an object, for a step that is not made by
 // [New]:
 //
-//		func (s bucketStep) Watches() []step.Watch { return lifecycle.PolicyWatches(s.defaults) }
+//		Watches: func() []step.Watch { return lifecycle.PolicyWatches(s.defaults) },
 //
 //		func (s bucketStep) Do(ctx context.Context, req *request) (ctrl.Result, error) {
 //			decision, err := lifecycle.ResolvePolicy(ctx, req.Client, req.Object, s.defaults)
@@ -42,7 +42,7 @@ func ResolvePolicy(ctx context.Context, reader client.Reader, object client.Obje
 	return policy.Resolve(object, namespace, defaults), nil
 }
 
-// PolicyWatches returns the watch of namespaces, for a [step.Watcher]. All objects of a namespace
+// PolicyWatches returns the watch of namespaces, for Watches of a step. All objects of a namespace
 // are reconciled when an annotation of package policy is added to it, changed or removed, and when
 // the namespace appears. Other changes of a namespace reconcile nothing.
 //

@@ -22,9 +22,9 @@ import (
 // naming is an operator that notes whom it reconciles.
 func naming() *operator {
 	o := &operator{full: newFull(), skipUnchanged: true}
-	o.create = func(_ context.Context, req *request) (ctrl.Result, error) {
+	o.create = func(_ context.Context, req *request) error {
 		o.note(client.ObjectKeyFromObject(req.Object).String())
-		return ctrl.Result{}, nil
+		return nil
 	}
 	return o
 }

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 )
 
@@ -94,13 +92,13 @@ func TestTwoOperatorsClaimAtOnce(t *testing.T) {
 				time.Sleep(10 * time.Millisecond) // so that both claim before one of them writes
 				return nil
 			}
-			o.create = func(context.Context, *request) (ctrl.Result, error) {
+			o.create = func(context.Context, *request) error {
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				if !slices.Contains(made, name) {
 					made = append(made, name)
 				}
-				return ctrl.Result{}, nil
+				return nil
 			}
 			operators[name] = c.start(o)
 		}

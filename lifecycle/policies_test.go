@@ -163,17 +163,17 @@ func TestRefresh(t *testing.T) {
 // A request to reconcile now is acknowledged after what it asks for was done, and not before.
 func TestReconcileNow(t *testing.T) {
 	const annotation = "policy.ctrlkit.dev/reconcile-now"
-	failed := func() (ctrl.Result, error) { return ctrlkit.RequeueIfError(errors.New("no connection")) }
+	failed := func() error { return errors.New("no connection") }
 	for name, how := range map[string]struct {
-		outcome func() (ctrl.Result, error)
+		outcome func() error
 		want    string
 	}{
-		"passes":    {ctrlkit.NoRequeue, "42"},
-		"polls":     {func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(time.Hour) }, "42"},
-		"exits":     {ctrlkit.Exit, "42"},
+		"passes":    {func() error { return nil }, "42"},
+		"polls":     {func() error { return ctrlkit.RequeueWithin(time.Hour) }, "42"},
+		"exits":     {func() error { return ctrlkit.ErrExit }, "42"},
 		"fails":     {failed, ""},
-		"waits":     {func() (ctrl.Result, error) { return ctrlkit.WaitFor("a backup") }, ""},
-		"asks":      {func() (ctrl.Result, error) { return ctrlkit.PollFor("a backup", time.Hour) }, ""},
+		"waits":     {func() error { return ctrlkit.Wait("a backup") }, ""},
+		"asks":      {func() error { return ctrlkit.Poll("a backup", time.Hour) }, ""},
 		"skipped":   {failed, "42"},
 		"refreshed": {failed, "42"},
 		"unseen":    {failed, ""},
@@ -181,7 +181,7 @@ func TestReconcileNow(t *testing.T) {
 		onCluster(t, name, func(t *testing.T, c *cluster) {
 			o := &operator{full: newFull(), skipUnchanged: true}
 			create := how.outcome
-			o.create = func(context.Context, *request) (ctrl.Result, error) { return create() }
+			o.create = func(context.Context, *request) error { return create() }
 			switch name {
 			case "unseen":
 				o.update = func(context.Context, *request) error { return errors.New("no connection") }
@@ -209,7 +209,7 @@ func TestReconcileNow(t *testing.T) {
 				equal(t, "acknowledged", where.handled(&c.get().Status.RequestStatus), how.want)
 			}
 			if how.want == "" {
-				o.change(func() { create, o.update = ctrlkit.NoRequeue, nil })
+				o.change(func() { create, o.update = func() error { return nil }, nil })
 				time.Sleep(time.Hour)
 				c.edit(func(obj *User) { obj.Spec.Name = "other" })
 				now := c.get().Status

@@ -6,7 +6,6 @@ package lifecycle
 import (
 	"context"
 
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/policy"
@@ -29,12 +28,12 @@ type Reconciler[T client.Object] interface {
 	// CreateOrUpdate makes what the object stands for. Called for an object that is not being
 	// deleted, whose claim and finalizer are written, if its policy allows to create and to
 	// update.
-	CreateOrUpdate(ctx context.Context, req *step.Request[T]) (ctrl.Result, error)
+	CreateOrUpdate(ctx context.Context, req *step.Request[T]) error
 
 	// Delete removes it. Called for an object that is being deleted, if it was claimed and its
 	// policy allows to delete. When Delete passes, the finalizer is removed. It must not fail when
 	// there is nothing to remove.
-	Delete(ctx context.Context, req *step.Request[T]) (ctrl.Result, error)
+	Delete(ctx context.Context, req *step.Request[T]) error
 }
 
 // A Claimer is a [Reconciler] that finds out something, or writes something down, before anything
@@ -83,7 +82,7 @@ type Releaser[T client.Object] interface {
 // A Finisher is a [Reconciler] with work for the end of each reconcile.
 type Finisher[T client.Object] interface {
 	Reconciler[T]
-	// Finish does that work, as Post of a [step.PostStep] does.
+	// Finish does that work, as Post of a [step.Step] does.
 	Finish(ctx context.Context, req *step.Request[T]) error
 }
 

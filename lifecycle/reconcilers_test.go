@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
@@ -51,23 +50,23 @@ func (c *calls) take() string {
 type plain struct {
 	*calls
 	// These replace what the methods do; nil is to do nothing.
-	create, delete func(ctx context.Context, req *request) (ctrl.Result, error)
+	create, delete func(ctx context.Context, req *request) error
 }
 
-func (p *plain) CreateOrUpdate(ctx context.Context, req *request) (ctrl.Result, error) {
+func (p *plain) CreateOrUpdate(ctx context.Context, req *request) error {
 	p.note("CreateOrUpdate")
 	if p.create != nil {
 		return p.create(ctx, req)
 	}
-	return ctrl.Result{}, nil
+	return nil
 }
 
-func (p *plain) Delete(ctx context.Context, req *request) (ctrl.Result, error) {
+func (p *plain) Delete(ctx context.Context, req *request) error {
 	p.note("Delete")
 	if p.delete != nil {
 		return p.delete(ctx, req)
 	}
-	return ctrl.Result{}, nil
+	return nil
 }
 
 // A full reconciler claims the name of the user as an annotation, and refreshes the status.
@@ -111,7 +110,7 @@ var _ lifecycle.VerbChecker[*User] = checking{}
 
 func (checking) ChecksVerbs() {}
 
-func (c checking) CreateOrUpdate(_ context.Context, req *request) (ctrl.Result, error) {
+func (c checking) CreateOrUpdate(_ context.Context, req *request) error {
 	text := "CreateOrUpdate"
 	for verb, name := range map[policy.Verbs]string{policy.VerbCreate: "(create)", policy.VerbUpdate: "(update)"} {
 		if lifecycle.PolicyOf(req).Allows(verb) && !lifecycle.PolicyOf(req).Allows(policy.VerbCreate|policy.VerbUpdate) {
@@ -119,5 +118,5 @@ func (c checking) CreateOrUpdate(_ context.Context, req *request) (ctrl.Result, 
 		}
 	}
 	c.note(text)
-	return ctrl.Result{}, nil
+	return nil
 }

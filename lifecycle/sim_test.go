@@ -53,7 +53,7 @@ func (database) Claim(_ context.Context, req *request) error {
 // without it.
 func (database) Claimed(*User) bool { return true }
 
-func (d database) CreateOrUpdate(ctx context.Context, req *request) (ctrl.Result, error) {
+func (d database) CreateOrUpdate(ctx context.Context, req *request) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	wanted := map[string]string{"name": req.Object.Spec.Name}
@@ -65,10 +65,10 @@ func (d database) CreateOrUpdate(ctx context.Context, req *request) (ctrl.Result
 		err = d.logins.Update(ctx, found.ID, wanted)
 	}
 	if err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	req.Object.Status.Observed = wanted["name"]
-	return ctrlkit.ContinueAndRequeueAfter(poll)
+	return ctrlkit.RequeueWithin(poll)
 }
 
 func (d database) UpdateStatus(ctx context.Context, req *request) error {
@@ -85,17 +85,17 @@ func (d database) UpdateStatus(ctx context.Context, req *request) error {
 	return err
 }
 
-func (d database) Delete(ctx context.Context, req *request) (ctrl.Result, error) {
+func (d database) Delete(ctx context.Context, req *request) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	err := d.logins.Delete(ctx, login(req.Object))
 	if errors.Is(err, sim.ErrNotFound) {
 		if time.Since(req.Object.CreationTimestamp.Time) < 2*callTime {
-			return ctrlkit.PollFor("a creation that a former process may have begun", callTime)
+			return ctrlkit.Poll("a creation that a former process may have begun", callTime)
 		}
 		err = nil
 	}
-	return ctrlkit.RequeueIfError(err)
+	return err
 }
 
 // workload is that of an operator with a script.

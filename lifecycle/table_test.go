@@ -5,7 +5,6 @@ package lifecycle_test
 
 import (
 	"flag"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -164,13 +163,8 @@ func TestTable(t *testing.T) {
 // New does not take defaults that are invalid.
 func TestInvalidDefaults(t *testing.T) {
 	for _, defaults := range []policy.Defaults{{Reconcile: "mange"}, {Reclaim: "keep"}, {Allow: policy.VerbCreate}} {
-		func() {
-			defer func() {
-				if problem := fmt.Sprint(recover()); !strings.Contains(problem, "default for policy.ctrlkit.dev/") {
-					t.Errorf("%+v: New panics with %q", defaults, problem)
-				}
-			}()
-			lifecycle.New("User", newFull(), lifecycle.Options{Policy: defaults})
-		}()
+		if err := lifecycle.New("User", newFull(), lifecycle.Options{Policy: defaults}).Err; err == nil || !strings.Contains(err.Error(), "default for policy.ctrlkit.dev/") {
+			t.Errorf("%+v: got %v", defaults, err)
+		}
 	}
 }

@@ -6,9 +6,6 @@ package publish_test
 import (
 	"context"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/publish"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -26,9 +23,9 @@ func ExampleNew() {
 		},
 		ConfigMaps: true, Public: []string{"host"}, Elsewhere: true,
 	})
-	database := step.Func("Database", func(ctx context.Context, req *step.Request[*Database]) (ctrl.Result, error) {
+	database := step.Step[*Database]{Name: "Database", Do: func(ctx context.Context, req *step.Request[*Database]) error {
 		details := publish.Details{Values: map[string][]byte{"host": []byte("db.example.com"), "user": []byte("shop"), "password": []byte("...")}}
-		return ctrlkit.RequeueIfError(connection.Publish(ctx, req, details))
-	})
+		return connection.Publish(ctx, req, details)
+	}}
 	_, _ = step.New(step.Options[*Database]{Name: "databases"}, connection.Step(), database)
 }

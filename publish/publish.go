@@ -97,7 +97,7 @@ func New[T client.Object](name string, options Options[T]) *Publisher[T] {
 //   - What belongs to others is left alone: see [apply.Children].
 func (p *Publisher[T]) Publish(ctx context.Context, req *step.Request[T], details Details) error {
 	if !p.inEngine.Load() {
-		return wrong(fmt.Errorf("publisher %q is not in the engine", p.children.Name()), "this is a bug in the operator: give Publisher.Step to step.New")
+		return wrong(fmt.Errorf("publisher %q is not in the engine", p.children.Name), "this is a bug in the operator: give Publisher.Step to step.New")
 	}
 	w := newPublication(req, details)
 	w.public = p.options.Public
@@ -151,8 +151,8 @@ func (p *Publisher[T]) apply(ctx context.Context, req *step.Request[T], w *publi
 		}
 	}
 	step.Put(req, p.wanted, &set)
-	result, err := p.children.Do(ctx, req)
-	if _, failed := ctrlkit.IgnoreExit(result, err); failed != nil || len(ctrlkit.Waits(err)) > 0 {
+	err := p.children.Do(ctx, req)
+	if _, failed := ctrlkit.IgnoreExit(ctrl.Result{}, err); failed != nil || len(ctrlkit.Waits(err)) > 0 {
 		return err
 	}
 	return nil
@@ -213,8 +213,7 @@ func (p *Publisher[T]) check(ctx context.Context, req *step.Request[T], w *publi
 		}
 		return wrong(fmt.Errorf("%s: its Namespace does not allow it", s.name()), remedy)
 	case !namespace.DeletionTimestamp.IsZero():
-		_, wait := ctrlkit.WaitFor("Namespace " + s.Namespace + " to be gone, which is being deleted, for " + s.name())
-		return wait
+		return ctrlkit.Wait("Namespace " + s.Namespace + " to be gone, which is being deleted, for " + s.name())
 	}
 	return nil
 }
@@ -228,40 +227,20 @@ func (p *Publisher[T]) Keeps(obj T) bool {
 // namespaces. It publishes nothing by itself.
 func (p *Publisher[T]) Step() step.Step[T] {
 	p.inEngine.Store(true)
-	if cleaner, ok := p.children.(step.Cleaner[T]); ok && p.options.Elsewhere {
-		return cleaning[T]{watching[T]{p}, cleaner}
-	}
-	return watching[T]{p}
+	return step.Step[T]{Name: p.children.Name, Cleanup: p.children.Cleanup, Watches: p.watches, Uses: p.uses()}
 }
 
-type watching[T client.Object] struct{ *Publisher[T] }
-
-var (
-	_ step.Watcher[client.Object]     = watching[client.Object]{}
-	_ step.UseDeclarer[client.Object] = watching[client.Object]{}
-	_ step.Cleaner[client.Object]     = cleaning[client.Object]{}
-)
-
-// Name implements [step.Step].
-func (w watching[T]) Name() string { return w.children.Name() }
-
-// Do implements [step.Step].
-func (watching[T]) Do(context.Context, *step.Request[T]) (ctrl.Result, error) {
-	return ctrlkit.NoRequeue()
-}
-
-// Watches implements [step.Watcher].
-func (w watching[T]) Watches() []step.Watch {
-	all := w.children.(step.Watcher[T]).Watches() //nolint:errcheck // apply makes one
-	if w.options.Elsewhere {
-		all = append(all, step.Watch{Object: &corev1.Namespace{}, NamedBy: w.namespaces, Changed: consentChanged})
+func (p *Publisher[T]) watches() []step.Watch {
+	all := p.children.Watches()
+	if p.options.Elsewhere {
+		all = append(all, step.Watch{Object: &corev1.Namespace{}, NamedBy: p.namespaces, Changed: consentChanged})
 	}
 	return all
 }
 
 // namespaces returns the other namespaces to which an object publishes.
-func (w watching[T]) namespaces(obj client.Object) (keys []client.ObjectKey) {
-	for _, t := range w.options.Targets(obj.(T)) { //nolint:errcheck // of the engine
+func (p *Publisher[T]) namespaces(obj client.Object) (keys []client.ObjectKey) {
+	for _, t := range p.options.Targets(obj.(T)) { //nolint:errcheck // of the engine
 		if t.Namespace != "" && t.Namespace != obj.GetNamespace() {
 			keys = append(keys, client.ObjectKey{Name: t.Namespace})
 		}
@@ -273,30 +252,18 @@ func consentChanged(before, now client.Object) bool {
 	return before == nil || now == nil || before.GetAnnotations()[FromAnnotation] != now.GetAnnotations()[FromAnnotation]
 }
 
-// Uses implements [step.UseDeclarer].
-func (w watching[T]) Uses() []permission.Use {
+func (p *Publisher[T]) uses() []permission.Use {
 	verbs := []string{"create", "patch", "delete"}
 	owner := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) //nolint:errcheck // it is the type
 	all := []permission.Use{
 		{Object: &corev1.Secret{}, Verbs: verbs, By: "publishes details"},
 		{Object: owner, Subresource: "finalizers", Verbs: []string{"update"}, By: "its Secrets block the deletion of their owner"},
 	}
-	if w.options.ConfigMaps {
+	if p.options.ConfigMaps {
 		all = append(all, permission.Use{Object: &corev1.ConfigMap{}, Verbs: verbs, By: "publishes details"})
 	}
-	if w.options.Elsewhere {
+	if p.options.Elsewhere {
 		all = append(all, permission.Use{Object: &corev1.Namespace{}, Verbs: []string{"get", "list", "watch"}, By: "asks whether a Namespace allows publishing to it"})
 	}
 	return all
-}
-
-// cleaning is the step of a publisher that publishes to other namespaces.
-type cleaning[T client.Object] struct {
-	watching[T]
-	cleaner step.Cleaner[T]
-}
-
-// Cleanup implements [step.Cleaner].
-func (c cleaning[T]) Cleanup(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
-	return c.cleaner.Cleanup(ctx, req)
 }

@@ -16,13 +16,11 @@ import (
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/publish"
@@ -109,9 +107,9 @@ func (w *world) restart() {
 		options.Finalizer = "test.example.com/databases"
 	}
 	engine, err := step.New(options,
-		p.Step(), step.Func("Database", func(ctx context.Context, req *step.Request[*Database]) (ctrl.Result, error) {
-			return ctrlkit.RequeueIfError(p.Publish(ctx, req, w.details))
-		}))
+		p.Step(), step.Step[*Database]{Name: "Database", Do: func(ctx context.Context, req *step.Request[*Database]) error {
+			return p.Publish(ctx, req, w.details)
+		}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -306,7 +304,7 @@ func TestOthers(t *testing.T) {
 func TestConsentIsWatched(t *testing.T) {
 	w := newWorld(t, publish.Target{Secret: "a"}, publish.Target{Secret: "a", Namespace: "shop"})
 	var of []step.Watch
-	for _, watch := range publish.New("Connection", w.options).Step().(step.Watcher[*Database]).Watches() {
+	for _, watch := range publish.New("Connection", w.options).Step().Watches() {
 		if _, ok := watch.Object.(*corev1.Namespace); ok {
 			of = append(of, watch)
 		}
@@ -329,7 +327,7 @@ func TestConsentIsWatched(t *testing.T) {
 func TestRemedyOfElsewhere(t *testing.T) {
 	w := newWorld(t, publish.Target{Secret: "a", Namespace: "shop"})
 	p := publish.New("Connection", w.options)
-	p.Step().(step.Watcher[*Database]).Watches()
+	p.Step().Watches()
 	for own, want := range map[string]string{"": `to "*"`, "default": `to "default"`} {
 		db := &Database{ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: "db"}}
 		err := p.Publish(w.ctx, &step.Request[*Database]{Client: w.client, Object: db}, publish.Details{Values: bytesOf(values)})

@@ -14,7 +14,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/publish"
@@ -38,10 +37,10 @@ func operator(mgr ctrl.Manager, _ *sim.Process) error {
 		ConfigMaps: true, Elsewhere: true, Public: []string{"name"},
 	})
 	engine, err := step.New(step.Options[*Database]{Name: "databases", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Finalizer: "test.example.com/databases", SkipUnchanged: true},
-		p.Step(), step.Func("Database", func(ctx context.Context, req *step.Request[*Database]) (ctrl.Result, error) {
+		p.Step(), step.Step[*Database]{Name: "Database", Do: func(ctx context.Context, req *step.Request[*Database]) error {
 			details := publish.Details{Values: map[string][]byte{"key": []byte(req.Object.Spec.Key), "name": []byte(req.Object.Name)}}
-			return ctrlkit.RequeueIfError(p.Publish(ctx, req, details))
-		}))
+			return p.Publish(ctx, req, details)
+		}})
 	if err != nil {
 		return err
 	}

@@ -179,7 +179,7 @@ func (r *Reference[T, R]) lookUp(ctx context.Context, req *step.Request[T], targ
 	asks := r.Allowed != nil && target.Namespace != "" && target.Namespace != req.Object.GetNamespace()
 	switch {
 	case asks && (len(waits) > 0 && waits[0].Every == 0 || err == nil && !r.mayRefer(req.Object.GetNamespace(), obj)):
-		_, err := ctrlkit.WaitFor(kind + " " + what)
+		err := ctrlkit.Wait(kind + " " + what)
 		text := fmt.Sprintf("%s %s does not exist, or does not allow references from namespace %s", kind, what, req.Object.GetNamespace())
 		return nil, problem{kind + "NotFound", text, err}, nil
 	case len(waits) > 0:
@@ -205,7 +205,7 @@ func (r *Reference[T, R]) selected(ctx context.Context, req *step.Request[T], ta
 	}
 	switch {
 	case meta.IsNoMatchError(err):
-		_, wait := ctrlkit.PollFor(what+", whose kind the API server does not have", time.Minute)
+		wait := ctrlkit.Poll(what+", whose kind the API server does not have", time.Minute)
 		return nil, problem{kind + "NotFound", "waiting for " + what, wait}, nil
 	case err != nil:
 		return nil, problem{}, fmt.Errorf("listing each %s: %w", what, err)

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -57,27 +56,21 @@ type User[R client.Object] interface {
 //     annotations say: see [Options.Allowed]. In a namespace, who may write objects may block a deletion.
 //   - The users are listed from the cache, and once more from the API server before the object is
 //     given up.
-func Protect[R client.Object](by ...User[R]) step.Cleaner[R] { return &protection[R]{by} }
+func Protect[R client.Object](by ...User[R]) step.Step[R] {
+	p := &protection[R]{by}
+	return step.Step[R]{
+		Name: "Users", Cleanup: p.awaitUsers, Post: markNotDeleted[R],
+		// It claims nothing but the finalizer, which is written with the claim of a step before this
+		// one, if there is any, and otherwise before the object is ready.
+		Claim:      func(context.Context, *step.Request[R]) error { return nil },
+		Conditions: []condition.Declaration{{Type: ConditionInUse, Polarity: condition.PolarityAbnormalTrue, Weight: condition.WeightInformational}},
+		Watches:    p.watches,
+	}
+}
 
 type protection[R client.Object] struct{ by []User[R] }
 
-var (
-	_ step.Claimer[client.Object]           = (*protection[client.Object])(nil)
-	_ step.Watcher[client.Object]           = (*protection[client.Object])(nil)
-	_ step.PostStep[client.Object]          = (*protection[client.Object])(nil)
-	_ step.ConditionDeclarer[client.Object] = (*protection[client.Object])(nil)
-)
-
-// Name implements [step.Step].
-func (*protection[R]) Name() string { return "Users" }
-
-// Conditions implements [step.ConditionDeclarer].
-func (*protection[R]) Conditions() []condition.Declaration {
-	return []condition.Declaration{{Type: ConditionInUse, Polarity: condition.PolarityAbnormalTrue, Weight: condition.WeightInformational}}
-}
-
-// Watches implements [step.Watcher].
-func (p *protection[R]) Watches() []step.Watch {
+func (p *protection[R]) watches() []step.Watch {
 	all := make([]step.Watch, len(p.by))
 	for i, u := range p.by {
 		all[i] = u.watch()
@@ -85,40 +78,30 @@ func (p *protection[R]) Watches() []step.Watch {
 	return all
 }
 
-// Claim implements [step.Claimer]: it claims nothing but the finalizer, which is written with the claim
-// of a step before this one, if there is any, and otherwise before the object is ready.
-func (*protection[R]) Claim(context.Context, *step.Request[R]) error { return nil }
-
-// Do implements [step.Step]. It does nothing.
-func (*protection[R]) Do(context.Context, *step.Request[R]) (ctrl.Result, error) {
-	return ctrlkit.NoRequeue()
-}
-
-// Post implements [step.PostStep].
-func (*protection[R]) Post(_ context.Context, req *step.Request[R]) error {
+func markNotDeleted[R client.Object](_ context.Context, req *step.Request[R]) error {
 	if req.Conditions != nil && req.Object.GetDeletionTimestamp().IsZero() {
 		req.Conditions.MarkHealthy(ConditionInUse, ReasonNotDeleted, "")
 	}
 	return nil
 }
 
-// Cleanup implements [step.Cleaner].
-func (p *protection[R]) Cleanup(ctx context.Context, req *step.Request[R]) (ctrl.Result, error) {
+// awaitUsers waits until nothing uses an object that is being deleted.
+func (p *protection[R]) awaitUsers(ctx context.Context, req *step.Request[R]) error {
 	using, err := p.users(ctx, req)
 	switch {
 	case err != nil:
-		return ctrlkit.RequeueIfError(err)
+		return err
 	case len(using) == 0:
 		if req.Conditions != nil {
 			req.Conditions.MarkHealthy(ConditionInUse, ReasonNotUsed, "")
 		}
-		return ctrlkit.NoRequeue()
+		return nil
 	}
 	who := named(using)
 	if req.Conditions != nil {
 		req.Conditions.MarkUnhealthy(ConditionInUse, condition.SeverityInfo, ReasonUsed, "it is deleted after "+who)
 	}
-	return ctrlkit.WaitFor(who + " to be deleted")
+	return ctrlkit.Wait(who + " to be deleted")
 }
 
 // named returns the first names of those that use an object, and how many more there are.

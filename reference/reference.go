@@ -295,7 +295,7 @@ type problem struct {
 }
 
 func (o *Options[T, R]) problem(req *step.Request[T], suffix, message, waitsFor string) problem {
-	_, err := ctrlkit.WaitFor(waitsFor)
+	err := ctrlkit.Wait(waitsFor)
 	return problem{kindOf(req.Client, newObject[R]()) + suffix, message, err}
 }
 

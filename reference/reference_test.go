@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -140,7 +139,7 @@ func TestBothAreDeleted(t *testing.T) {
 
 // Protect works without another step that has something to clean up.
 func TestProtectAlone(t *testing.T) {
-	check := step.Func("Check", func(context.Context, *step.Request[*Yard]) (ctrl.Result, error) { return ctrlkit.NoRequeue() })
+	check := step.Step[*Yard]{Name: "Check", Do: func(context.Context, *step.Request[*Yard]) error { return nil }}
 	for name, before := range map[string][]step.Step[*Yard]{"alone": nil, "after another step": {check}} {
 		t.Run(name, func(t *testing.T) {
 			v := newVillage(t)
@@ -198,7 +197,7 @@ func TestProtectAfterAWait(t *testing.T) {
 	v := newVillage(t)
 	var err error
 	v.yards, err = step.New(step.Options[*Yard]{Name: "yards", Client: counting{v.client, v}, APIReader: v.client},
-		step.Func("Check", func(context.Context, *step.Request[*Yard]) (ctrl.Result, error) { return ctrlkit.WaitFor("a person") }), reference.Protect(v.yardOf))
+		step.Step[*Yard]{Name: "Check", Do: func(context.Context, *step.Request[*Yard]) error { return ctrlkit.Wait("a person") }}, reference.Protect(v.yardOf))
 	v.must(err)
 	in := yard("a")
 	v.create(in)

@@ -9,12 +9,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -25,31 +22,19 @@ import (
 // A use lasts until the object is gone or refers to another one. A change of what an object refers to
 // ends the old use when the object is ready with the new one; without conditions, when no step has
 // failed.
-func Require[T client.Object](references ...Of[T]) step.Step[T] { return require[T](references) }
+func Require[T client.Object](references ...Of[T]) step.Step[T] {
+	all := require[T](references)
+	s := step.Step[T]{Name: "References", Do: all.await, Post: all.settleUnshown, Watches: all.watches}
+	for _, r := range references {
+		s.Conditions = append(s.Conditions, r.Conditions()...)
+		s.Uses = append(s.Uses, r.Uses()...)
+	}
+	return s
+}
 
 type require[T client.Object] []Of[T]
 
-var (
-	_ step.Watcher[client.Object]           = require[client.Object](nil)
-	_ step.UseDeclarer[client.Object]       = require[client.Object](nil)
-	_ step.PostStep[client.Object]          = require[client.Object](nil)
-	_ step.ConditionDeclarer[client.Object] = require[client.Object](nil)
-)
-
-// Name implements [step.Step].
-func (require[T]) Name() string { return "References" }
-
-// Conditions implements [step.ConditionDeclarer].
-func (all require[T]) Conditions() []condition.Declaration {
-	var declared []condition.Declaration
-	for _, r := range all {
-		declared = append(declared, r.Conditions()...)
-	}
-	return declared
-}
-
-// Watches implements [step.Watcher].
-func (all require[T]) Watches() []step.Watch {
+func (all require[T]) watches() []step.Watch {
 	var watches []step.Watch
 	for _, r := range all {
 		watches = append(watches, r.Watches()...)
@@ -57,8 +42,8 @@ func (all require[T]) Watches() []step.Watch {
 	return watches
 }
 
-// Do implements [step.Step].
-func (all require[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result, error) {
+// await waits for the references, and records their uses.
+func (all require[T]) await(ctx context.Context, req *step.Request[T]) error {
 	for _, call := range []func(r Of[T]) error{
 		func(r Of[T]) error { return r.Await(ctx, req) },
 		func(Of[T]) error { return req.Save(ctx) },
@@ -69,13 +54,13 @@ func (all require[T]) Do(ctx context.Context, req *step.Request[T]) (ctrl.Result
 			errs = append(errs, call(r))
 		}
 		if err := errors.Join(errs...); err != nil {
-			return ctrlkit.RequeueIfError(err)
+			return err
 		}
 	}
 	if isReady(req.Snapshot()) {
 		all.settle(req)
 	}
-	return ctrlkit.NoRequeue()
+	return nil
 }
 
 // isReady reports whether an object was ready in the generation that it has.
@@ -91,17 +76,8 @@ func (all require[T]) settle(req *step.Request[T]) {
 	}
 }
 
-// Uses implements [step.UseDeclarer].
-func (all require[T]) Uses() []permission.Use {
-	var uses []permission.Use
-	for _, r := range all {
-		uses = append(uses, r.Uses()...)
-	}
-	return uses
-}
-
-// Post implements [step.PostStep].
-func (all require[T]) Post(_ context.Context, req *step.Request[T]) error {
+// settleUnshown ends the former uses of an object that has no conditions to show that it is ready.
+func (all require[T]) settleUnshown(_ context.Context, req *step.Request[T]) error {
 	if req.Conditions == nil && req.Failure() == nil && req.Object.GetDeletionTimestamp().IsZero() {
 		all.settle(req)
 	}

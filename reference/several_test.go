@@ -15,7 +15,6 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/reference"
-	"github.com/ctrlkit/ctrlkit/step"
 )
 
 type yardOptions = reference.Options[*Barn, *Yard]
@@ -200,7 +199,7 @@ func TestUseThatEndsWithoutItsRecord(t *testing.T) {
 	v.change(of, func() { of.Spec.Yard = "c" })
 	v.stand(of, "a", "c a")
 	recorded := of.DeepCopyObject().(*Barn)
-	w := reference.Protect(v.yardOf).(step.Watcher[*Yard]).Watches()[0]
+	w := reference.Protect(v.yardOf).Watches()[0]
 	of.Annotations = nil
 	v.must(v.client.Update(t.Context(), of))
 	removed := of.DeepCopyObject().(*Barn)

@@ -97,7 +97,7 @@ func (c connect[T]) Connect(ctx context.Context, req *step.Request[T]) (external
 func byUID[T client.Object](obj T) (string, error) { return "r-" + string(obj.GetUID()), nil }
 
 // operator is that of Yards and Barns. Protects is how a Yard is kept while it is used.
-func operator(protects func(*yardReference) step.Cleaner[*Yard], change ...func(*yardOptions)) func(mgr ctrl.Manager, p *sim.Process) error {
+func operator(protects func(*yardReference) step.Step[*Yard], change ...func(*yardOptions)) func(mgr ctrl.Manager, p *sim.Process) error {
 	return func(mgr ctrl.Manager, p *sim.Process) error {
 		s := systems{p.External("yards"), p.External("barns"), p.External("accidents")}
 		yardOf := newYardReference(change...)
@@ -128,7 +128,7 @@ func operator(protects func(*yardReference) step.Cleaner[*Yard], change ...func(
 	}
 }
 
-func workload(t *testing.T, protects func(*yardReference) step.Cleaner[*Yard], script func(w *sim.World), change ...func(*yardOptions)) sim.Workload {
+func workload(t *testing.T, protects func(*yardReference) step.Step[*Yard], script func(w *sim.World), change ...func(*yardOptions)) sim.Workload {
 	return sim.Workload{
 		Name: t.Name(), Scheme: scheme, CRDs: testkind.Files(t, yardKind, barnKind),
 		Externals: []sim.External{{Name: "yards", Identity: sim.IdentityName}, {Name: "barns", Identity: sim.IdentityName}, {Name: "accidents", Identity: sim.IdentityName}},
@@ -146,7 +146,7 @@ func workload(t *testing.T, protects func(*yardReference) step.Cleaner[*Yard], s
 	}
 }
 
-func protect(yardOf *yardReference) step.Cleaner[*Yard] { return reference.Protect(yardOf) }
+func protect(yardOf *yardReference) step.Step[*Yard] { return reference.Protect(yardOf) }
 
 const stays = "a Yard that is used stays until its user deletes the Barn"
 
@@ -231,7 +231,7 @@ func TestSurvivesEverything(t *testing.T) {
 // A Yard that nothing keeps is deleted with a Barn in it.
 func TestUnprotectedIsFound(t *testing.T) {
 	rings.Test(t, "simulates")
-	unprotected := func(*yardReference) step.Cleaner[*Yard] { return reference.Protect[*Yard]() }
+	unprotected := func(*yardReference) step.Step[*Yard] { return reference.Protect[*Yard]() }
 	report := sim.Explore(t, workload(t, unprotected, byName), sim.WithStopOn(oracle.ScriptRuns))
 	if report != nil && len(report.Findings) == 0 {
 		t.Errorf("nothing was found in %d plans", len(report.Plans))

@@ -202,6 +202,5 @@ func (o *Options[T, R]) copy(ctx context.Context, req *step.Request[T], found []
 	if err := req.Client.Patch(ctx, to, client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("copying what the reference %s is to: %w", o.Name, err)
 	}
-	_, wait := ctrlkit.PollFor("the fields that are copied through the reference "+o.Name, time.Second)
-	return wait
+	return ctrlkit.Poll("the fields that are copied through the reference "+o.Name, time.Second)
 }

@@ -114,7 +114,7 @@ func TestPauseEnds(t *testing.T) {
 	metav1.SetMetaDataAnnotation(&of.ObjectMeta, step.PauseAnnotation, "true")
 	v.create(in, of)
 	v.keeps(in, true, "Barn default/b")
-	watch := reference.Protect(v.yardOf).(step.Watcher[*Yard]).Watches()[0]
+	watch := reference.Protect(v.yardOf).Watches()[0]
 	before := of.DeepCopyObject().(*Barn)
 	v.change(of, func() { of.Annotations = nil })
 	if !watch.Changed(before, of) || len(watch.Named(before, schema.GroupKind{})) == 0 {

@@ -134,7 +134,7 @@ func (v *village) restart(change ...func(*reference.Options[*Barn, *Yard])) {
 			References: []reference.Of[*Barn]{v.yardOf},
 		}))
 	v.must(err)
-	for _, w := range reference.Protect(v.yardOf).(step.Watcher[*Yard]).Watches() { // no controller does it
+	for _, w := range reference.Protect(v.yardOf).Watches() { // no controller does it
 		if w.Object == nil {
 			v.t.Fatal("a watch of nothing")
 		}

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/handlers"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
@@ -91,9 +90,11 @@ type slow struct {
 	for_  time.Duration
 }
 
-func (slow) Name() string { return "Slow" }
+func (s slow) step() step.Step[*corev1.ConfigMap] {
+	return step.Step[*corev1.ConfigMap]{Name: "Slow", Do: s.do, Cleanup: s.cleanUp}
+}
 
-func (s slow) Do(ctx context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
+func (s slow) do(ctx context.Context, req *step.Request[*corev1.ConfigMap]) error {
 	defer book.begin(s.shard, req.Snapshot())()
 	takes := s.for_
 	if strings.HasPrefix(req.Object.Name, "hung") {
@@ -101,14 +102,14 @@ func (s slow) Do(ctx context.Context, req *step.Request[*corev1.ConfigMap]) (ctr
 	}
 	select {
 	case <-time.After(takes):
-		return ctrlkit.NoRequeue()
+		return nil
 	case <-ctx.Done():
-		return ctrl.Result{}, ctx.Err()
+		return ctx.Err()
 	}
 }
 
-func (s slow) Cleanup(ctx context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
-	return s.Do(ctx, req)
+func (s slow) cleanUp(ctx context.Context, req *step.Request[*corev1.ConfigMap]) error {
+	return s.do(ctx, req)
 }
 
 // A replica is one shard of the operator, and what is wrong with it.
@@ -228,22 +229,22 @@ func (r replica) addHandlers(mgr ctrl.Manager, shard *sharding.Shard) error {
 		handlers.Steps("steps", handlers.StepsOptions[*corev1.ConfigMap]{Finalizer: "test.ctrlkit.dev/thing"}, r.steps()...),
 		handlers.Handler[*corev1.ConfigMap]{
 			Name: "plain",
-			OnChange: func(_ context.Context, obj *corev1.ConfigMap) (ctrl.Result, error) {
+			OnChange: func(_ context.Context, obj *corev1.ConfigMap) error {
 				book.begin(r.name, obj)()
-				return ctrlkit.NoRequeue()
+				return nil
 			},
-			OnGone: func(ctx context.Context, name client.ObjectKey) (ctrl.Result, error) {
+			OnGone: func(ctx context.Context, name client.ObjectKey) error {
 				if err := mgr.GetAPIReader().Get(ctx, name, &corev1.ConfigMap{}); err == nil {
 					book.accuse(fmt.Sprintf("%s takes %s for deleted", r.name, name))
 				}
-				return ctrlkit.NoRequeue()
+				return nil
 			},
 		})
 	return err
 }
 
 func (r replica) steps() []step.Step[*corev1.ConfigMap] {
-	return []step.Step[*corev1.ConfigMap]{slow{r.name, 3 * time.Second}, apply.Children("Copy", func(_ context.Context, req *step.Request[*corev1.ConfigMap], want *apply.Set) error {
+	return []step.Step[*corev1.ConfigMap]{slow{r.name, 3 * time.Second}.step(), apply.Children("Copy", func(_ context.Context, req *step.Request[*corev1.ConfigMap], want *apply.Set) error {
 		want.Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: req.Object.Name}, StringData: req.Object.Data})
 		return nil
 	}, apply.Owns(&corev1.Secret{}))}

@@ -183,7 +183,7 @@ func (c *cluster) start(o operator) *step.Engine[*Thing] {
 		reader = c.as("operator")
 	}
 	if o.watchesLater != nil {
-		o.steps = append(o.steps, watching{doing("Watch", passes), step.Watch{Object: o.watchesLater, Owned: true, Later: mgr.GetCache()}})
+		o.steps = append(o.steps, watching(doing("Watch", passes), step.Watch{Object: o.watchesLater, Owned: true, Later: mgr.GetCache()}))
 	}
 	engine, err := step.New(step.Options[*Thing]{
 		Name: o.name, Client: reader, APIReader: mgr.GetAPIReader(), Observers: []journal.Observer{c.observer(o.name)}, SkipUnchanged: o.skipUnchanged,

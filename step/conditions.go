@@ -153,7 +153,7 @@ func during(deletion, text string) string {
 }
 
 // textOf says what is waited for, without the name of the step.
-func textOf(waits []ctrlkit.Wait) string {
+func textOf(waits []ctrlkit.Waiting) string {
 	texts := make([]string, 0, len(waits))
 	seen := make(map[string]bool, len(waits))
 	for _, w := range waits {
@@ -201,10 +201,10 @@ func (c *conditions[T]) settle(out *outcome) {
 	set := c.req.Conditions
 	var unsure []string
 	for _, p := range c.engine.plan.parts {
-		if len(p.declared) == 0 || !c.req.ran[p.index] {
+		if len(p.Conditions) == 0 || !c.req.ran[p.index] {
 			continue
 		}
-		types, ended := typesOf(p.declared), c.req.errs[p.index]
+		types, ended := typesOf(p.Conditions), c.req.errs[p.index]
 		_, err := ctrlkit.IgnoreExit(ctrl.Result{}, ended)
 		switch {
 		case err != nil:

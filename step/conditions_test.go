@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"testing"
 	"time"
-
-	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // A failure that counts is written every ten minutes at most, and not at all before.
@@ -17,9 +15,9 @@ func TestMessagesWithANumberThatChanges(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		i := 0
-		w.engine(doing("A", func(context.Context, *request) (ctrl.Result, error) {
+		w.engine(doing("A", func(context.Context, *request) error {
 			i++
-			return ctrl.Result{}, fmt.Errorf("request %d has failed", i)
+			return fmt.Errorf("request %d has failed", i)
 		}))
 		w.fails()
 		w.takeWrites()

@@ -11,10 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 )
 
@@ -47,10 +45,10 @@ func TestABusyCoWriterStarvesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		cleanups := 0
-		liveEngine(w, cleaning("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
+		liveEngine(w, cleaning("A", func(ctx context.Context, req *request) error {
 			pass(300 * time.Millisecond)
 			req.Object.Status.Size = 7
-			return ctrlkit.RequeueIfError(client.IgnoreAlreadyExists(req.Client.Create(ctx, configMap("child", nil))))
+			return client.IgnoreAlreadyExists(req.Client.Create(ctx, configMap("child", nil)))
 		}, does(func(context.Context, *request) {
 			pass(2 * time.Second)
 			cleanups++

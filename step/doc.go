@@ -6,12 +6,12 @@
 //	type request = step.Request[*v1.Simple]
 //
 //	engine, err := step.New(step.Options[*v1.Simple]{Name: "simple", Client: mgr.GetClient()},
-//		ensureNonZeroDivisor{},
-//		step.Func("Divide", func(_ context.Context, req *request) (ctrl.Result, error) {
+//		nonZeroDivisor,
+//		step.Step[*v1.Simple]{Name: "Divide", Do: func(_ context.Context, req *request) error {
 //			spec := &req.Object.Spec
 //			req.Object.Status.Quotient = ptr.To(spec.Dividend / spec.Divisor)
-//			return ctrlkit.NoRequeue()
-//		}),
+//			return nil
+//		}},
 //	)
 //	...
 //	err = engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Simple{}))

@@ -12,7 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -26,10 +25,9 @@ import (
 func TestAlternatingFailuresBackOff(t *testing.T) {
 	internal := apierrors.NewInternalError(errors.New("boom"))
 	wait := func(every time.Duration) error {
-		_, err := ctrlkit.PollFor("the system", every)
-		return err
+		return ctrlkit.Poll("the system", every)
 	}
-	_, untimed := ctrlkit.WaitFor("another object")
+	untimed := ctrlkit.Wait("another object")
 	tests := []struct {
 		name string
 		errs []error // by turns
@@ -46,8 +44,8 @@ func TestAlternatingFailuresBackOff(t *testing.T) {
 	for _, test := range tests {
 		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
 			var n atomic.Int32
-			c.start(operator{name: "op", steps: steps{doing("Work", func(context.Context, *request) (ctrl.Result, error) {
-				return ctrl.Result{}, test.errs[int(n.Add(1)-1)%len(test.errs)]
+			c.start(operator{name: "op", steps: steps{doing("Work", func(context.Context, *request) error {
+				return test.errs[int(n.Add(1)-1)%len(test.errs)]
 			})}})
 			pass(30 * time.Second)
 			writes := c.requested("PATCH status")
@@ -84,9 +82,9 @@ func TestAChangeCutsABackoffShort(t *testing.T) {
 	for _, test := range tests {
 		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
 			var n atomic.Int32
-			c.start(operator{name: "op", steps: steps{doing("Work", func(context.Context, *request) (ctrl.Result, error) {
+			c.start(operator{name: "op", steps: steps{doing("Work", func(context.Context, *request) error {
 				n.Add(1)
-				return ctrl.Result{}, forbiddenError()
+				return forbiddenError()
 			})}})
 			pass(3 * time.Second) // of five
 			if n.Load() != 1 {
@@ -111,11 +109,11 @@ func TestEventsForOthersPass(t *testing.T) {
 			return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: "default", Name: "b"}}}
 		})
 		errs := []error{forbiddenError(), errFirst}
-		c.start(operator{name: "op", steps: steps{doing("Work", func(_ context.Context, req *request) (ctrl.Result, error) {
+		c.start(operator{name: "op", steps: steps{doing("Work", func(_ context.Context, req *request) error {
 			if n := ran[req.Object.Name].Add(1); req.Object.Name == "a" {
-				return ctrl.Result{}, errs[min(int(n), 2)-1]
+				return errs[min(int(n), 2)-1]
 			}
-			return ctrl.Result{}, nil
+			return nil
 		})}, watch: func(b *builder.Builder) *builder.Builder { return b.Watches(&Thing{}, sameForAll) }})
 		pass(time.Second)
 		if ran["a"].Load() < 2 || ran["b"].Load() < 2 { // by itself, and by the writes of a

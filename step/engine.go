@@ -72,7 +72,7 @@ type Options[T client.Object] struct {
 	//     client.CacheOptions.Unstructured. Otherwise each reconcile reads from the API server.
 	Kind schema.GroupVersionKind
 
-	// Finalizer keeps an object until its cleanup is done, if a step is a [Cleaner].
+	// Finalizer keeps an object until its cleanup is done, if a step has a Cleanup.
 	//
 	//   - It is a qualified name. By default it is the API group of T and Name,
 	//     "example.com/backup".
@@ -137,7 +137,7 @@ type Options[T client.Object] struct {
 	Partial bool
 
 	// Uses are what the steps do with objects of other kinds, where they do not declare it
-	// themselves: see [UseDeclarer] and [Engine.Needs].
+	// themselves: see Step.Uses and [Engine.Needs].
 	Uses []permission.Use
 
 	// Shard is the part of a ring whose objects the engine reconciles; see package sharding. Without
@@ -244,7 +244,7 @@ func checkSteps[T client.Object](p *plan[T]) []error {
 	var mistakes []error
 	seen := make(map[string]bool)
 	for _, p := range p.parts {
-		name := p.step.Name()
+		name := p.Name
 		switch {
 		case name == "" || strings.ContainsAny(name, "\n\r"):
 			mistakes = append(mistakes, fmt.Errorf("step %d has the name %q: a name is a few words on one line", p.index+1, name))
@@ -252,6 +252,12 @@ func checkSteps[T client.Object](p *plan[T]) []error {
 			mistakes = append(mistakes, fmt.Errorf("two steps have the name %q: errors and explanations could not distinguish them", name))
 		}
 		seen[name] = true
+		if p.Cleanup == nil && (p.Claim != nil || p.Cleans != nil) {
+			mistakes = append(mistakes, fmt.Errorf("step %q has a Claim or a Cleans without a Cleanup: they are for what it removes", name))
+		}
+		if p.Err != nil {
+			mistakes = append(mistakes, fmt.Errorf("step %q: %w", name, p.Err))
+		}
 	}
 	if err := condition.Check(p.declared); err != nil {
 		mistakes = append(mistakes, err)
@@ -269,7 +275,7 @@ func checkSteps[T client.Object](p *plan[T]) []error {
 //
 //   - The controller has the rate limiter of the engine, and its event filter, which records what
 //     triggers each reconcile and the last states of objects that are gone without their cleanup.
-//   - What a [Watcher] among the steps declares is watched.
+//   - What the steps declare with Step.Watches is watched.
 //   - Watches with a handler of your own record causes if the handler went through
 //     [Engine.WrapHandler].
 //   - An event filter that b was given before hides events from that of the engine. What it hides

@@ -11,10 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/ctrlkit/ctrlkit"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -105,35 +103,32 @@ func TestNewRefusesTypes(t *testing.T) {
 	})
 	t.Run("conditions on a type without them", func(t *testing.T) {
 		options := step.Options[*corev1.ConfigMap]{Name: "maps", Client: newWorld(t).client}
-		_, err := step.New(options, step.Step[*corev1.ConfigMap](mapKeeper{}))
+		_, err := step.New(options, step.Step[*corev1.ConfigMap]{Name: "Keep", Conditions: []condition.Declaration{{Type: "Found"}}})
 		if !errors.Is(err, condition.ErrNone) {
 			t.Errorf("got %v, want condition.ErrNone", err)
 		}
 	})
 	t.Run("a finalizer of the core group has no default", func(t *testing.T) {
 		options := step.Options[*corev1.ConfigMap]{Name: "maps", Client: newWorld(t).client}
-		_, err := step.New(options, step.Step[*corev1.ConfigMap](mapCleaner{}))
+		_, err := step.New(options, step.Step[*corev1.ConfigMap]{Name: "Keep", Cleanup: func(context.Context, *step.Request[*corev1.ConfigMap]) error { return nil }})
 		if err == nil || !strings.Contains(err.Error(), "qualified name") {
 			t.Errorf("got %v, want an error about the finalizer", err)
 		}
 	})
 }
 
-type mapKeeper struct{}
-
-func (mapKeeper) Name() string { return "Keep" }
-func (mapKeeper) Do(context.Context, *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
-	return ctrlkit.NoRequeue()
-}
-func (mapKeeper) Conditions() []condition.Declaration {
-	return []condition.Declaration{{Type: "Found"}}
-}
-
-type mapCleaner struct{ mapKeeper }
-
-func (mapCleaner) Conditions() []condition.Declaration { return nil }
-func (mapCleaner) Cleanup(context.Context, *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
-	return ctrlkit.NoRequeue()
+// What makes no sense is a mistake, and so is a step that its package could not make.
+func TestNewRefusesSteps(t *testing.T) {
+	claim := doing("A", passes)
+	claim.Claim = passes
+	selective := doing("B", passes)
+	selective.Cleans = func(*request) bool { return true }
+	_, err := step.New(newWorld(t).options(), claim, selective, step.Step[*Thing]{Name: "C", Err: errors.New("no identity")})
+	for _, want := range []string{`step "A" has a Claim`, `step "B" has a Claim or a Cleans without a Cleanup`, `step "C": no identity`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
 }
 
 func TestFinalizerOfAnEngine(t *testing.T) {

@@ -11,22 +11,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // setSize is a step that copies the size from the spec to the status.
-var setSize = step.Func("SetSize", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+var setSize = step.Step[*Thing]{Name: "SetSize", Do: func(_ context.Context, req *step.Request[*Thing]) error {
 	req.Object.Status.Size = req.Object.Spec.Size
-	return ctrlkit.NoRequeue()
-})
+	return nil
+}}
 
 // say returns a step that prints its name.
 func say(name string) step.Step[*Thing] {
-	return step.Func(name, func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
+	return step.Step[*Thing]{Name: name, Do: func(context.Context, *step.Request[*Thing]) error {
 		fmt.Println(name)
-		return ctrlkit.NoRequeue()
-	})
+		return nil
+	}}
 }
 
 // reconcileOnce reconciles a Thing of size 3 in steps, and returns it.

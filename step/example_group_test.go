@@ -16,14 +16,14 @@ import (
 
 // Two parts of the status at the same time. The step after the group sees both.
 func ExampleGroup() {
-	setPhase := step.Func("SetPhase", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	setPhase := step.Step[*Thing]{Name: "SetPhase", Do: func(_ context.Context, req *step.Request[*Thing]) error {
 		req.Object.Status.Phase = "Running"
-		return ctrlkit.NoRequeue()
-	})
-	report := step.Func("Report", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		return nil
+	}}
+	report := step.Step[*Thing]{Name: "Report", Do: func(_ context.Context, req *step.Request[*Thing]) error {
 		fmt.Println(req.Object.Status.Phase, req.Object.Status.Size)
-		return ctrlkit.NoRequeue()
-	})
+		return nil
+	}}
 
 	reconcileOnce(step.Group("Status", setSize, setPhase), report)
 	// Output: Running 3
@@ -32,9 +32,9 @@ func ExampleGroup() {
 // A step that fails does not keep the others of its group from being run, but the steps after the
 // group.
 func ExampleGroupOrdered() {
-	fails := step.Func("First", func(context.Context, *step.Request[*Thing]) (ctrl.Result, error) {
-		return ctrlkit.RequeueIfError(errors.New("no connection"))
-	})
+	fails := step.Step[*Thing]{Name: "First", Do: func(context.Context, *step.Request[*Thing]) error {
+		return errors.New("no connection")
+	}}
 
 	reconcileOnce(step.GroupOrdered("Both", fails, say("second")), say("not reached"))
 	// Output:
@@ -59,9 +59,9 @@ func ExampleWorkflow() {
 		})
 	}
 
-	reconcileOnce(step.Workflow("Run", func(*step.Request[*Thing]) ctrlkit.Action {
+	reconcileOnce(step.Step[*Thing]{Name: "Run", Do: step.Workflow(func(*step.Request[*Thing]) ctrlkit.Action {
 		return ctrlkit.Sequential(action("clean up old jobs"), action("run the next job"))
-	}))
+	})})
 	// Output:
 	// clean up old jobs
 	// run the next job
@@ -70,14 +70,14 @@ func ExampleWorkflow() {
 // A value that a step passes to a later one.
 func ExamplePut() {
 	quotient := step.NewKey[int]("quotient")
-	divide := step.Func("Divide", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	divide := step.Step[*Thing]{Name: "Divide", Do: func(_ context.Context, req *step.Request[*Thing]) error {
 		step.Put(req, quotient, 42/req.Object.Spec.Size)
-		return ctrlkit.NoRequeue()
-	})
-	report := step.Func("Report", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+		return nil
+	}}
+	report := step.Step[*Thing]{Name: "Report", Do: func(_ context.Context, req *step.Request[*Thing]) error {
 		fmt.Println(step.Lookup(req, quotient))
-		return ctrlkit.NoRequeue()
-	})
+		return nil
+	}}
 
 	reconcileOnce(divide, report)
 	// Output: 14 true

@@ -10,12 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -39,29 +37,29 @@ func (s bucketService) Create(_ context.Context, token string) (id string, err e
 func ExampleRequest_Save() {
 	buckets := bucketService{}
 	crash := true
-	makeBucket := func(ctx context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
+	makeBucket := func(ctx context.Context, req *step.Request[*corev1.ConfigMap]) error {
 		token := req.Object.Annotations[tokenAnnotation]
 		if token == "" {
 			token = string(req.Object.UID)
 			metav1.SetMetaDataAnnotation(&req.Object.ObjectMeta, tokenAnnotation, token)
 			if err := req.Save(ctx); err != nil { // the intent is written down ...
-				return ctrl.Result{}, err
+				return err
 			}
 		}
 		id, err := buckets.Create(ctx, token) // ... before the act, which the token makes repeatable
 		if err != nil {
-			return ctrl.Result{}, err
+			return err
 		}
 		if crash {
 			panic("out of memory")
 		}
 		metav1.SetMetaDataAnnotation(&req.Object.ObjectMeta, idAnnotation, id)
-		return ctrlkit.NoRequeue()
+		return nil
 	}
 
 	key := types.NamespacedName{Namespace: "default", Name: "photos"}
 	cluster := fake.NewClientBuilder().WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "7f3a"}}).Build()
-	engine, err := step.New(step.Options[*corev1.ConfigMap]{Name: "buckets", Client: cluster}, step.Func("MakeBucket", makeBucket))
+	engine, err := step.New(step.Options[*corev1.ConfigMap]{Name: "buckets", Client: cluster}, step.Step[*corev1.ConfigMap]{Name: "MakeBucket", Do: makeBucket})
 	if err != nil {
 		panic(err)
 	}

@@ -6,8 +6,7 @@ package step_test
 import (
 	"context"
 	"fmt"
-
-	ctrl "sigs.k8s.io/controller-runtime"
+	"time"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
@@ -15,81 +14,65 @@ import (
 )
 
 // The smallest step.
-func ExampleFunc() {
-	thing := reconcileOnce(step.Func("SetSize", func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+// A step is a name and a function.
+func ExampleStep() {
+	thing := reconcileOnce(step.Step[*Thing]{Name: "SetSize", Do: func(_ context.Context, req *step.Request[*Thing]) error {
 		req.Object.Status.Size = req.Object.Spec.Size
-		return ctrlkit.NoRequeue()
-	}))
+		return nil
+	}})
 
 	fmt.Println(thing.Status.Size)
 	// Output: 3
 }
 
-// A bucketStep makes a bucket outside the cluster, and deletes it with its object.
-type bucketStep struct{ buckets map[string]bool }
+// A step that makes a bucket outside the cluster, and deletes it with its object, which has the
+// finalizer before the bucket is made.
+func ExampleStep_cleanup() {
+	buckets := map[string]bool{}
+	bucket := step.Step[*Thing]{
+		Name: "Bucket",
+		Do: func(ctx context.Context, req *step.Request[*Thing]) error {
+			if err := req.EnsureFresh(ctx); err != nil { // or an object that is gone would get one
+				return err
+			}
+			buckets[req.Object.Name] = true
+			return ctrlkit.RequeueWithin(time.Hour) // no event reports a change
+		},
+		Cleanup: func(_ context.Context, req *step.Request[*Thing]) error {
+			delete(buckets, req.Object.Name)
+			return nil
+		},
+	}
 
-var _ step.Cleaner[*Thing] = bucketStep{}
-
-func (bucketStep) Name() string { return "Bucket" }
-
-func (s bucketStep) Do(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-	s.buckets[req.Object.Name] = true
-	return ctrlkit.NoRequeue()
-}
-
-func (s bucketStep) Cleanup(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-	delete(s.buckets, req.Object.Name)
-	return ctrlkit.NoRequeue()
-}
-
-// The object has the finalizer before its bucket is made.
-func ExampleCleaner() {
-	buckets := bucketStep{make(map[string]bool)}
-
-	thing := reconcileOnce(buckets)
-	fmt.Println(thing.Finalizers, buckets.buckets)
+	thing := reconcileOnce(bucket)
+	fmt.Println(thing.Finalizers, buckets)
 	// Output: [test.example.com/things] map[a:true]
 }
 
-// A phaseStep sets the phase at the end of each reconcile, by what has failed.
-type phaseStep struct{ step.Step[*Thing] }
-
-var _ step.PostStep[*Thing] = phaseStep{}
-
-func (phaseStep) Post(_ context.Context, req *step.Request[*Thing]) error {
-	req.Object.Status.Phase = "Running"
-	if req.Failure() != nil {
-		req.Object.Status.Phase = "Failed"
-	}
-	return nil
-}
-
-func ExamplePostStep() {
-	thing := reconcileOnce(phaseStep{setSize})
+// A Post sets the phase at the end of each reconcile, by what has failed.
+func ExampleStep_post() {
+	thing := reconcileOnce(setSize, step.Step[*Thing]{Name: "Phase", Post: func(_ context.Context, req *step.Request[*Thing]) error {
+		req.Object.Status.Phase = "Running"
+		if req.Failure() != nil {
+			req.Object.Status.Phase = "Failed"
+		}
+		return nil
+	}})
 
 	fmt.Println(thing.Status.Phase)
 	// Output: Running
 }
 
-// A sizeStep keeps the condition Sized.
-type sizeStep struct{}
-
-var _ step.ConditionDeclarer[*Thing] = sizeStep{}
-
-func (sizeStep) Name() string { return "Size" }
-
-func (sizeStep) Conditions() []condition.Declaration {
-	return []condition.Declaration{{Type: "Sized"}}
-}
-
-func (sizeStep) Do(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
-	req.Conditions.MarkHealthy("Sized", "Fits", fmt.Sprintf("the size is %d", req.Object.Spec.Size))
-	return ctrlkit.NoRequeue()
-}
-
 // Ready follows from the conditions that the steps declare.
-func ExampleConditionDeclarer() {
-	thing := reconcileOnce(sizeStep{})
+func ExampleStep_conditions() {
+	thing := reconcileOnce(step.Step[*Thing]{
+		Name:       "Size",
+		Conditions: []condition.Declaration{{Type: "Sized"}},
+		Do: func(_ context.Context, req *step.Request[*Thing]) error {
+			req.Conditions.MarkHealthy("Sized", "Fits", fmt.Sprintf("the size is %d", req.Object.Spec.Size))
+			return nil
+		},
+	})
 
 	fmt.Println(describe(thing, "Sized"))
 	fmt.Println(describe(thing, condition.Ready))

@@ -6,7 +6,6 @@ package step_test
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,43 +16,19 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A bucket outside the cluster, with the name of its object. Before ensure, the step calls
-// EnsureFresh.
-func ExampleExternal() {
-	buckets := map[string]bool{}
-	bucket := step.External("Bucket",
-		func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) { // ensure
-			buckets[req.Object.Name] = true
-			return ctrlkit.ContinueAndRequeueAfter(time.Hour) // no event reports a change
-		},
-		func(_ context.Context, req *step.Request[*Thing]) (ctrl.Result, error) { // remove
-			delete(buckets, req.Object.Name)
-			return ctrlkit.NoRequeue()
-		})
-
-	req := &step.Request[*Thing]{Object: newThing()}
-	_, _ = bucket.Do(context.Background(), req) // the engine does
-	fmt.Println(buckets)
-	_, err := bucket.Cleanup(context.Background(), req)
-	fmt.Println(buckets, err)
-	// Output:
-	// map[a:true]
-	// map[] <nil>
-}
-
 // A ConfigMap that must be there.
 func ExampleGetOrWait() {
-	read := func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	read := func(ctx context.Context, req *step.Request[*Thing]) error {
 		settings, err := step.GetOrWait[*corev1.ConfigMap](ctx, req, client.ObjectKey{Name: "settings"})
 		if err != nil {
-			return ctrlkit.RequeueIfError(err) // a wait for "ConfigMap default/settings" if there is none
+			return err // a wait for "ConfigMap default/settings" if there is none
 		}
 		req.Object.Status.Size = len(settings.Data)
-		return ctrlkit.NoRequeue()
+		return nil
 	}
 
 	empty := fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).Build()
-	_, err := read(context.Background(), &step.Request[*Thing]{Object: newThing(), Client: empty})
+	err := read(context.Background(), &step.Request[*Thing]{Object: newThing(), Client: empty})
 	fmt.Println("waits for", ctrlkit.Waits(err)[0].For)
 	// Output: waits for ConfigMap default/settings
 }

@@ -8,11 +8,9 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -20,10 +18,10 @@ import (
 // An engine reports a kind that its steps read, that nothing watches, and for which they ask for no
 // time. One that is read on purpose is listed in Unwatched.
 func ExampleOptions_unwatched() {
-	readConfig := step.Func("ReadConfig", func(ctx context.Context, req *step.Request[*Thing]) (ctrl.Result, error) {
+	readConfig := step.Step[*Thing]{Name: "ReadConfig", Do: func(ctx context.Context, req *step.Request[*Thing]) error {
 		_, err := step.GetOrWait[*corev1.ConfigMap](ctx, req, client.ObjectKey{Name: "config"})
-		return ctrlkit.RequeueIfError(err)
-	})
+		return err
+	}}
 	reconcile := func(unwatched ...client.Object) {
 		thing := newThing()
 		c := fake.NewClientBuilder().WithScheme(newScheme()).WithRESTMapper(newMapper()).WithObjects(thing).WithStatusSubresource(thing).Build()

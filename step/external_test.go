@@ -22,17 +22,11 @@ func TestRequestMadeByHand(t *testing.T) {
 	same(t, "size in the snapshot", 0, req.Snapshot().Status.Size)
 	must(t, req.Failure())
 	ran := false
-	_, err := step.RunWorkflow(t.Context(), req, func(*request) ctrlkit.Action {
+	err := step.Workflow(func(*request) ctrlkit.Action {
 		return ctrlkit.NewAction("run", func(context.Context) (ctrl.Result, error) { ran = true; return ctrlkit.NoRequeue() })
-	})
+	})(t.Context(), req)
 	if err != nil || !ran {
 		t.Errorf("the workflow ran: %t, with error %v", ran, err)
-	}
-	if _, err := step.Workflow("W", func(*request) ctrlkit.Action { return ctrlkit.Sequential() }).Do(t.Context(), req); err != nil {
-		t.Error(err)
-	}
-	if _, err := step.External("E", passes, passes).Do(t.Context(), req); err != nil {
-		t.Error(err)
 	}
 	key := step.NewKey[int]("n")
 	step.Put(req, key, 1)

@@ -31,13 +31,13 @@ func TestPanicIsAFailure(t *testing.T) {
 	}{
 		{"in Do", newThing(), doing("P", panics(errBug))},
 		{"in Cleanup", deletedThing(finalizer), cleaning("P", passes, panics(errBug))},
-		{"in Post", newThing(), posting{doing("P", passes), func(context.Context, *request) error { panic(errBug) }}},
+		{"in Post", newThing(), step.Step[*Thing]{Name: "P", Post: panics(errBug)}},
 		{"in the condition of When", newThing(), step.When("gone", gone, doing("W", passes))},
 		{"in the condition of When around a Cleaner", newThing(), step.When("gone", gone, cleaning("W", passes, passes))},
-		{"in the function that builds a workflow", newThing(), step.Workflow("W", func(*request) ctrlkit.Action { panic(errBug) })},
-		{"on a goroutine of a workflow", newThing(), step.Workflow("W", func(*request) ctrlkit.Action {
+		{"in the function that builds a workflow", newThing(), step.Step[*Thing]{Name: "W", Do: step.Workflow(func(*request) ctrlkit.Action { panic(errBug) })}},
+		{"on a goroutine of a workflow", newThing(), step.Step[*Thing]{Name: "W", Do: step.Workflow(func(*request) ctrlkit.Action {
 			return ctrlkit.ParallelJoin(ctrlkit.NewAction("bad", func(context.Context) (ctrl.Result, error) { panic(errBug) }))
-		})},
+		})}},
 		{"setting what is not declared", newThing(), doing("C", does(func(_ context.Context, req *request) {
 			defer func() { _ = recover(); panic(errBug) }()
 			req.Conditions.MarkHealthy("Undeclared", "Fine", "")
@@ -100,10 +100,12 @@ func TestBackoffIsThatOfTheClass(t *testing.T) {
 // earlier of the two.
 func TestRequestedTimeBesideAFailure(t *testing.T) {
 	requests := func(d time.Duration) doFunc {
-		return func(context.Context, *request) (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(d) }
+		return func(context.Context, *request) error { return ctrlkit.RequeueWithin(d) }
 	}
 	polls := func(d time.Duration) doFunc {
-		return func(context.Context, *request) (ctrl.Result, error) { return ctrlkit.PollFor("a system", d) }
+		return func(context.Context, *request) error {
+			return ctrlkit.Poll("a system", d)
+		}
 	}
 	tests := []struct {
 		name  string
@@ -139,7 +141,7 @@ func TestRequestedTimeBesideAFailure(t *testing.T) {
 func TestSuccessForgetsFailures(t *testing.T) {
 	w := newWorld(t, newThing())
 	var err error
-	e := w.engine(doing("A", func(context.Context, *request) (ctrl.Result, error) { return ctrl.Result{}, err }))
+	e := w.engine(doing("A", func(context.Context, *request) error { return err }))
 	for err = errFirst; e.Limiter().NumRequeues(thingRequest) < 3; {
 		w.fails()
 	}
@@ -163,7 +165,7 @@ func TestTerminalErrorsAreTriedAgain(t *testing.T) {
 }
 
 func panics(value any) doFunc {
-	return func(context.Context, *request) (ctrl.Result, error) { panic(value) }
+	return func(context.Context, *request) error { panic(value) }
 }
 
 // What is wrong with an observer, or with the table of failures, does not keep the engine from saving.

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -30,24 +29,24 @@ func TestReplacesChildren(t *testing.T) {
 	rings.Test(t, "simulates hours")
 	inCluster(t, func(c *cluster) {
 		c.start(operator{name: "things", watch: watchThree, steps: steps{
-			doing("Replace", func(ctx context.Context, req *request) (ctrl.Result, error) {
+			doing("Replace", func(ctx context.Context, req *request) error {
 				child := configMap("child", nil)
 				err := req.Client.Get(ctx, client.ObjectKeyFromObject(child), child)
 				switch {
 				case apierrors.IsNotFound(err):
 					child = configMap("child", map[string]string{"a": "b"})
 					if err := controllerutil.SetControllerReference(req.Object, child, allKinds()); err != nil {
-						return ctrl.Result{}, err
+						return err
 					}
 					req.Object.Status.Counters = map[string]int{"active": 1}
-					return ctrlkit.RequeueIfError(req.Client.Create(ctx, child))
+					return req.Client.Create(ctx, child)
 				case err != nil:
-					return ctrl.Result{}, err
+					return err
 				case req.Now.Sub(child.CreationTimestamp.Time) < 20*time.Second:
-					return ctrlkit.RequeueAfter(20*time.Second - req.Now.Sub(child.CreationTimestamp.Time))
+					return ctrlkit.AsError(ctrlkit.RequeueAfter(20*time.Second - req.Now.Sub(child.CreationTimestamp.Time)))
 				}
 				req.Object.Status.Counters = nil
-				return ctrlkit.RequeueIfError(req.Client.Delete(ctx, child))
+				return req.Client.Delete(ctx, child)
 			}),
 		}})
 		c.everySecond(time.Hour, nil)
@@ -61,27 +60,27 @@ func TestReplacesChildren(t *testing.T) {
 // Two operators that write different values to one field: each reports the other.
 func TestTwoOperatorsFight(t *testing.T) {
 	update := func(value string) doFunc {
-		return func(ctx context.Context, req *request) (ctrl.Result, error) {
+		return func(ctx context.Context, req *request) error {
 			cm := configMap("shared", nil)
 			if err := req.Client.Get(ctx, client.ObjectKeyFromObject(cm), cm); err != nil {
-				return ctrlkit.RequeueIfError(err)
+				return err
 			}
 			if cm.Data["tier"] == value {
-				return ctrlkit.NoRequeue()
+				return nil
 			}
 			metav1.SetMetaDataAnnotation(&cm.ObjectMeta, "at", time.Now().String()) // its own business
 			cm.Data["tier"] = value
-			return ctrlkit.RequeueIfError(req.Client.Update(ctx, cm))
+			return req.Client.Update(ctx, cm)
 		}
 	}
 	apply := func(value string) doFunc {
-		return func(ctx context.Context, req *request) (ctrl.Result, error) {
-			return ctrlkit.RequeueIfError(req.Client.Apply(ctx, corev1ac.ConfigMap("shared", "default").WithData(map[string]string{"tier": value}), client.ForceOwnership))
+		return func(ctx context.Context, req *request) error {
+			return req.Client.Apply(ctx, corev1ac.ConfigMap("shared", "default").WithData(map[string]string{"tier": value}), client.ForceOwnership)
 		}
 	}
 	patch := func(value string) doFunc {
-		return func(ctx context.Context, req *request) (ctrl.Result, error) {
-			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("shared", nil), mergePatch(`{"data":{"tier":%q}}`, value)))
+		return func(ctx context.Context, req *request) error {
+			return req.Client.Patch(ctx, configMap("shared", nil), mergePatch(`{"data":{"tier":%q}}`, value))
 		}
 	}
 	tests := []struct {
@@ -143,8 +142,8 @@ func TestFightsAreNamed(t *testing.T) {
 	}{
 		{"a field of a child", patches(`{"data":{"size":"ours"}}`), patchesAs("helm", `{"data":{"size":"theirs"}}`),
 			false, `.data.size of ConfigMap default/child is written again and again: field manager "helm" writes it too, stop one of the two`, []string{"helm"}},
-		{"a field of a child, with a JSON patch", func(ctx context.Context, req *request) (ctrl.Result, error) {
-			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), client.RawPatch("application/json-patch+json", []byte(`[{"op":"add","path":"/metadata/labels/example.com~1tier","value":"ours"}]`))))
+		{"a field of a child, with a JSON patch", func(ctx context.Context, req *request) error {
+			return req.Client.Patch(ctx, configMap("child", nil), client.RawPatch("application/json-patch+json", []byte(`[{"op":"add","path":"/metadata/labels/example.com~1tier","value":"ours"}]`)))
 		}, func(c *cluster) error {
 			return c.as("helm").Patch(c.t.Context(), configMap("child", nil), mergePatch(`{"metadata":{"labels":{"example.com/tier":"theirs"}}}`))
 		}, false, `.metadata.labels[example.com/tier] of ConfigMap default/child is written again and again: field manager "helm"`, []string{"helm"}},
@@ -166,35 +165,35 @@ func TestFightsAreNamed(t *testing.T) {
 		}, true, `.status.conditions[Ready] of Thing default/a is written again and again: field manager "meddler" writes it too`, []string{"meddler"}},
 		{"a list of which another manager owns an item that is not disputed", patches(`{"metadata":{"finalizers":["example.com/kept","example.com/ours"]}}`), patchesAs("helm", `{"metadata":{"finalizers":["example.com/kept"]}}`),
 			false, `.metadata.finalizers of ConfigMap default/child is written again and again: another client undoes it`, nil},
-		{"an object whose status moves", func(ctx context.Context, req *request) (ctrl.Result, error) {
+		{"an object whose status moves", func(ctx context.Context, req *request) error {
 			b := newThing()
 			if err := req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "b"}, b); err != nil {
-				return ctrlkit.RequeueIfError(err)
+				return err
 			}
 			b.Spec.Size = 7
 			if err := req.Client.Update(ctx, b); err != nil {
-				return ctrlkit.RequeueIfError(err)
+				return err
 			}
-			return ctrlkit.RequeueAfter(time.Second)
+			return ctrlkit.AsError(ctrlkit.RequeueAfter(time.Second))
 		}, func(c *cluster) error {
 			b := &Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}
 			size := c.ran("things") % 100
 			return errors.Join(c.as("helm").Patch(c.t.Context(), b, mergePatch(`{"spec":{"size":1}}`)), c.user.Status().Patch(c.t.Context(), b, mergePatch(`{"status":{"size":%d}}`, size)))
 		}, false, `.spec.size of Thing default/b is written again and again: field manager "helm" writes it too`, []string{"helm"}},
-		{"a child that is deleted", func(ctx context.Context, req *request) (ctrl.Result, error) {
-			return ctrlkit.RequeueIfError(client.IgnoreAlreadyExists(req.Client.Create(ctx, ownChild(req.Object, "child", nil))))
+		{"a child that is deleted", func(ctx context.Context, req *request) error {
+			return client.IgnoreAlreadyExists(req.Client.Create(ctx, ownChild(req.Object, "child", nil)))
 		}, func(c *cluster) error { return c.as("reaper").Delete(c.t.Context(), child) }, false,
 			"ConfigMap default/child is created again and again: another client deletes it", nil},
-		{"a child that is deleted, and applied again", func(ctx context.Context, req *request) (ctrl.Result, error) {
-			return ctrlkit.RequeueIfError(req.Client.Apply(ctx, corev1ac.ConfigMap("child", "default").WithOwnerReferences(owned(req.Object))))
+		{"a child that is deleted, and applied again", func(ctx context.Context, req *request) error {
+			return req.Client.Apply(ctx, corev1ac.ConfigMap("child", "default").WithOwnerReferences(owned(req.Object)))
 		}, func(c *cluster) error { return c.as("reaper").Delete(c.t.Context(), child) }, false,
 			"ConfigMap default/child is created again and again: another client deletes it", nil},
-		{"a child that is created", func(ctx context.Context, req *request) (ctrl.Result, error) {
+		{"a child that is created", func(ctx context.Context, req *request) error {
 			cm := configMap("child", nil)
 			if err := req.Client.Get(ctx, client.ObjectKeyFromObject(cm), cm); err != nil {
-				return ctrlkit.RequeueIfError(client.IgnoreNotFound(err))
+				return client.IgnoreNotFound(err)
 			}
-			return ctrlkit.RequeueIfError(req.Client.Delete(ctx, cm))
+			return req.Client.Delete(ctx, cm)
 		}, func(c *cluster) error {
 			return c.as("helm").Create(c.t.Context(), ownChild(c.thing(), "child", map[string]string{"a": "b"}))
 		}, false,

@@ -133,7 +133,7 @@ func (f *finalizing[T]) ensure(ctx context.Context) (ctrl.Result, error) {
 	// It is an action because the conditions of the steps are user code, and may panic.
 	needed := false
 	result, err := ctrlkit.NewAction("checking whether there is something to clean up", func(context.Context) (ctrl.Result, error) {
-		needed = slices.ContainsFunc(f.engine.plan.parts, func(p *part[T]) bool { return p.claimer == nil && p.wanted(f.w.req) && p.cleans(f.w.req) })
+		needed = slices.ContainsFunc(f.engine.plan.parts, func(p *part[T]) bool { return p.Claim == nil && p.wanted(f.w.req) && p.cleans(f.w.req) })
 		return ctrlkit.NoRequeue()
 	}).Run(ctx)
 	if err != nil || !needed {

@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/ctrlkit/ctrlkit"
 )
 
 // An object that was written since the process has first written one of its kind is not older than
@@ -25,8 +23,8 @@ func TestTheFenceOfObjectsOfTheEpoch(t *testing.T) {
 	options := w.options()
 	options.APIReader = w.liveReader()
 	start := func() func(name string) int {
-		e := w.engineWith(options, doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
-			return ctrlkit.RequeueIfError(client.IgnoreAlreadyExists(req.Client.Create(ctx, configMap(req.Object.Name, nil))))
+		e := w.engineWith(options, doing("A", func(ctx context.Context, req *request) error {
+			return client.IgnoreAlreadyExists(req.Client.Create(ctx, configMap(req.Object.Name, nil)))
 		}))
 		return func(name string) (live int) {
 			t.Helper()

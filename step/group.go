@@ -4,9 +4,6 @@
 package step
 
 import (
-	"context"
-
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -18,7 +15,7 @@ import (
 //   - The finalizer is put on an object when cond is first true.
 //   - A condition of theirs is healthy, with reason [ReasonNotNeeded], as long as cond is false.
 func When[T client.Object](description string, cond func(req *Request[T]) bool, steps ...Step[T]) Step[T] {
-	return &composite[T]{name: description, cond: cond, steps: steps}
+	return Step[T]{Name: description, inner: &composite[T]{cond: cond, steps: steps}}
 }
 
 // Group returns a step whose steps do not depend on each other.
@@ -33,13 +30,13 @@ func When[T client.Object](description string, cond func(req *Request[T]) bool, 
 //     two may set two fields of the status, but not two annotations, which are one map.
 //     [GroupOrdered] is for steps that can't follow this rule.
 func Group[T client.Object](name string, steps ...Step[T]) Step[T] {
-	return &composite[T]{name: name, order: atOnce, steps: steps}
+	return Step[T]{Name: name, inner: &composite[T]{order: atOnce, steps: steps}}
 }
 
 // GroupOrdered is [Group] one step after the other, in the order given, and with Cleanup in reverse
 // order.
 func GroupOrdered[T client.Object](name string, steps ...Step[T]) Step[T] {
-	return &composite[T]{name: name, order: eachInTurn, steps: steps}
+	return Step[T]{Name: name, inner: &composite[T]{order: eachInTurn, steps: steps}}
 }
 
 // An order is how the steps of a composite are run.
@@ -51,17 +48,9 @@ const (
 	atOnce                     // all of them, at the same time
 )
 
-// A composite is made of other steps. The engine takes it apart and never calls its methods.
+// A composite is what a step is made of that is made of others.
 type composite[T client.Object] struct {
-	name  string
 	cond  func(req *Request[T]) bool
 	order order
 	steps []Step[T]
-}
-
-func (c *composite[T]) Name() string { return c.name }
-
-// Do exists because a composite is a Step. It is never called.
-func (c *composite[T]) Do(context.Context, *Request[T]) (ctrl.Result, error) {
-	panic("step: " + c.name + " is made of other steps and can only be given to New, When, Group and GroupOrdered")
 }

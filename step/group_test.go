@@ -28,15 +28,15 @@ func TestWorkflow(t *testing.T) {
 	action := func(name string, result func() (ctrl.Result, error)) ctrlkit.Action {
 		return ctrlkit.NewAction(name, func(context.Context) (ctrl.Result, error) { return result() })
 	}
-	w.engine(step.WorkflowWithCleanup("Run", func(req *request) ctrlkit.Action {
+	w.engine(step.Step[*Thing]{Name: "Run", Do: step.Workflow(func(req *request) ctrlkit.Action {
 		builds++
 		req.Object.Status.Size = builds
 		return ctrlkit.JoinOrdered(
 			action("good", ctrlkit.NoRequeue),
 			action("bad", func() (ctrl.Result, error) { return ctrl.Result{}, errFirst }),
-			action("waiting", func() (ctrl.Result, error) { return ctrlkit.WaitFor("Secret default/db") }),
+			action("waiting", func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.Wait("Secret default/db") }),
 		)
-	}, noAction))
+	}), Cleanup: step.Workflow(noAction)})
 	for i := range 2 {
 		err := w.fails()
 		var failed *ctrlkit.ActionError
@@ -57,17 +57,6 @@ func TestWorkflow(t *testing.T) {
 	w.remove(newThing())
 	w.must()
 	same(t, "the object", nil, w.thing())
-}
-
-func TestACompositeIsNoStep(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("its Do did not panic")
-		}
-	}()
-	g := step.Group[*Thing]("g")
-	same(t, "name", "g", g.Name())
-	_, _ = g.Do(t.Context(), nil)
 }
 
 // Two steps that wait for each other pass only if they run at the same time. Run it with -race.
@@ -96,7 +85,8 @@ func TestGroupRunsAtTheSameTime(t *testing.T) {
 				_ = req.Client.Get(ctx, thingRequest.NamespacedName, &Thing{})
 			})
 			w.engine(step.Group("g",
-				complaining{cleaner{doing("A", a), a}, []condition.Declaration{{Type: "A"}}}, complaining{cleaner{doing("B", b), b}, []condition.Declaration{{Type: "B"}}},
+				step.Step[*Thing]{Name: "A", Do: a, Cleanup: a, Conditions: []condition.Declaration{{Type: "A"}}},
+				step.Step[*Thing]{Name: "B", Do: b, Cleanup: b, Conditions: []condition.Declaration{{Type: "B"}}},
 			), doing("C", does(func(context.Context, *request) { work++ })))
 			w.must()
 			if phase == "Cleanup" {
@@ -118,9 +108,9 @@ func TestGroupInTheJournal(t *testing.T) {
 		w := newWorld(t, newThing())
 		var steps []step.Step[*Thing]
 		for _, name := range []string{"a", "b", "c"} {
-			steps = append(steps, doing(name, func(ctx context.Context, req *request) (ctrl.Result, error) {
+			steps = append(steps, doing(name, func(ctx context.Context, req *request) error {
 				pass(time.Second) // all have begun
-				return ctrlkit.RequeueIfError(req.Client.Create(ctx, configMap(name, nil)))
+				return req.Client.Create(ctx, configMap(name, nil))
 			}))
 		}
 		w.engine(step.Group("g", steps...))
@@ -147,14 +137,14 @@ func TestGroupJoinsInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		failsLate := func(after time.Duration, text string) doFunc {
-			return func(context.Context, *request) (ctrl.Result, error) {
+			return func(context.Context, *request) error {
 				pass(after)
-				return ctrl.Result{}, errors.New(text)
+				return errors.New(text)
 			}
 		}
 		passed := false
 		w.engine(step.Group("g", doing("A", failsLate(2*time.Second, "one")), doing("B", failsLate(time.Second, "two")),
-			doing("P", func(context.Context, *request) (ctrl.Result, error) { panic("bug") }),
+			doing("P", func(context.Context, *request) error { panic("bug") }),
 			doing("D", does(func(context.Context, *request) { passed = true }))))
 		got := w.fails().Error()
 		if !passed || !ordered(got, "A: one", "B: two", "P: ") {
@@ -258,10 +248,10 @@ func TestGroupIsCancelled(t *testing.T) {
 		var begun atomic.Int32
 		var steps []step.Step[*Thing]
 		for i := range 20 {
-			steps = append(steps, doing(fmt.Sprint(i), func(ctx context.Context, _ *request) (ctrl.Result, error) {
+			steps = append(steps, doing(fmt.Sprint(i), func(ctx context.Context, _ *request) error {
 				begun.Add(1)
 				<-ctx.Done()
-				return ctrl.Result{}, ctx.Err()
+				return ctx.Err()
 			}))
 		}
 		e := w.engine(step.Group("g", steps...))
@@ -277,8 +267,8 @@ func TestGroupIsCancelled(t *testing.T) {
 func TestRequestInAParallelWorkflow(t *testing.T) {
 	w := newWorld(t, newThing())
 	key := step.NewKey[int]("n")
-	w.engine(keeping("Run", func(ctx context.Context, req *request) (ctrl.Result, error) {
-		return step.RunWorkflow(ctx, req, func(req *request) ctrlkit.Action {
+	w.engine(keeping("Run", func(ctx context.Context, req *request) error {
+		return step.Workflow(func(req *request) ctrlkit.Action {
 			var actions []ctrlkit.Action
 			for i := range 10 {
 				actions = append(actions, ctrlkit.NewAction(fmt.Sprint(i), func(context.Context) (ctrl.Result, error) {
@@ -290,7 +280,7 @@ func TestRequestInAParallelWorkflow(t *testing.T) {
 				}))
 			}
 			return ctrlkit.ParallelJoin(actions...)
-		})
+		})(ctx, req)
 	}, "A", "B"))
 	w.must()
 	if a, b := w.conditionOf("A"), w.conditionOf("B"); a != "True Fine" || b != "False Slow: Slow" {

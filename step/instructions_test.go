@@ -30,7 +30,7 @@ import (
 )
 
 // run follows instructions, up to the first that does not pass.
-func (s *stage) run(ctx context.Context, req *request, instructions string) (result ctrl.Result, err error) {
+func (s *stage) run(ctx context.Context, req *request, instructions string) (err error) {
 	for _, instruction := range list(instructions) {
 		verb, rest, _ := strings.Cut(instruction, " ")
 		if change(req.Object, verb, rest) {
@@ -38,22 +38,21 @@ func (s *stage) run(ctx context.Context, req *request, instructions string) (res
 		}
 		switch verb {
 		case "again":
-			result, err = ctrlkit.RequeueAfter(s.duration(rest))
+			err = ctrlkit.AsError(ctrlkit.RequeueAfter(s.duration(rest)))
 		case "continue":
-			result, err = ctrlkit.ContinueAndRequeueAfter(s.duration(rest))
+			err = ctrlkit.RequeueWithin(s.duration(rest))
 		case "poll":
-			result, err = ctrlkit.PollFor(rest, 3*time.Second)
+			err = ctrlkit.Poll(rest, 3*time.Second)
 		case "requeue":
-			//lint:ignore SA1019 deprecated upstream, and honored when a step returns it
-			result = ctrl.Result{Requeue: true}
+			err = ctrlkit.AsError(ctrl.Result{Requeue: true}, nil)
 		default:
 			err = s.try(ctx, req, verb, rest)
 		}
 		if err != nil {
-			return result, err
+			return err
 		}
 	}
-	return result, nil
+	return nil
 }
 
 // try follows an instruction that either passes or does not.
@@ -63,8 +62,7 @@ func (s *stage) try(ctx context.Context, req *request, verb, rest string) error 
 	case "fail":
 		return errorOf(rest)
 	case "wait":
-		_, err := ctrlkit.WaitFor(rest)
-		return err
+		return ctrlkit.Wait(rest)
 	case "exit":
 		return ctrlkit.ErrExit
 	case "canceled":

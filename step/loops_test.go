@@ -17,7 +17,6 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,7 +25,7 @@ import (
 )
 
 // applyThree applies three children, without reading them.
-func applyThree(req *request) (ctrl.Result, error) {
+func applyThree(req *request) error {
 	labels := map[string]string{"app": req.Object.Name}
 	children := []runtime.ApplyConfiguration{
 		corev1ac.ConfigMap("config", "default").WithOwnerReferences(owned(req.Object)).WithData(map[string]string{"size": fmt.Sprint(req.Object.Spec.Size)}),
@@ -39,10 +38,10 @@ func applyThree(req *request) (ctrl.Result, error) {
 	}
 	for _, child := range children {
 		if err := req.Client.Apply(context.Background(), child, client.ForceOwnership); err != nil {
-			return ctrlkit.RequeueIfError(err)
+			return err
 		}
 	}
-	return ctrlkit.RequeueAfter(10 * time.Second)
+	return ctrlkit.AsError(ctrlkit.RequeueAfter(10 * time.Second))
 }
 
 func watchThree(b *builder.Builder) *builder.Builder {
@@ -63,11 +62,11 @@ func TestAppliesInEveryReconcile(t *testing.T) {
 	for _, test := range tests {
 		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
 			c.start(operator{name: "things", watch: watchThree, steps: steps{
-				doing("Apply", func(ctx context.Context, req *request) (ctrl.Result, error) {
+				doing("Apply", func(ctx context.Context, req *request) error {
 					if test.read {
 						for name, obj := range map[string]client.Object{"config": &corev1.ConfigMap{}, "service": &corev1.Service{}, "app": &appsv1.Deployment{}} {
 							if err := req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, obj); client.IgnoreNotFound(err) != nil {
-								return ctrlkit.RequeueIfError(err)
+								return err
 							}
 						}
 					}
@@ -109,14 +108,14 @@ func TestAnApplyThatChangesNothingMayBeSkipped(t *testing.T) {
 	for _, test := range tests {
 		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
 			c.start(operator{name: "things", skipUnchanged: true, watch: watchThree, steps: steps{
-				doing("Apply", func(ctx context.Context, req *request) (ctrl.Result, error) {
+				doing("Apply", func(ctx context.Context, req *request) error {
 					if test.read {
 						if err := req.Client.List(ctx, &corev1.ConfigMapList{}, client.InNamespace("elsewhere")); err != nil {
-							return ctrlkit.RequeueIfError(err)
+							return err
 						}
 					}
-					return ctrlkit.RequeueIfError(req.Client.Apply(ctx, corev1ac.ConfigMap("config", "default").
-						WithOwnerReferences(owned(req.Object)).WithData(map[string]string{"a": "b"}), client.ForceOwnership))
+					return req.Client.Apply(ctx, corev1ac.ConfigMap("config", "default").
+						WithOwnerReferences(owned(req.Object)).WithData(map[string]string{"a": "b"}), client.ForceOwnership)
 				}),
 			}})
 			pass(time.Minute)
@@ -143,17 +142,17 @@ func TestPollsATerminatingChild(t *testing.T) {
 			child.Finalizers = []string{"example.com/kept"}
 			c.create(child)
 			c.start(operator{name: "things", steps: steps{
-				doing("Delete", func(ctx context.Context, req *request) (ctrl.Result, error) {
+				doing("Delete", func(ctx context.Context, req *request) error {
 					obj := configMap("child", nil)
 					if read {
 						if err := req.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-							return ctrlkit.RequeueIfError(client.IgnoreNotFound(err))
+							return client.IgnoreNotFound(err)
 						}
 					}
 					if err := req.Client.Delete(ctx, obj); err != nil {
-						return ctrlkit.RequeueIfError(client.IgnoreNotFound(err))
+						return client.IgnoreNotFound(err)
 					}
-					return ctrlkit.PollFor("the child to go", 2*time.Second)
+					return ctrlkit.Poll("the child to go", 2*time.Second)
 				}),
 			}})
 			c.everySecond(time.Hour, nil)
@@ -180,15 +179,15 @@ func TestLegitimateWrites(t *testing.T) {
 	rings.Test(t, "simulates two hours")
 	every := func(d time.Duration, do func(ctx context.Context, req *request, n int) error) doFunc {
 		n, last := 0, time.Time{}
-		return func(ctx context.Context, req *request) (ctrl.Result, error) {
+		return func(ctx context.Context, req *request) error {
 			if wait := d - req.Now.Sub(last); wait > 0 {
-				return ctrlkit.RequeueAfter(wait)
+				return ctrlkit.AsError(ctrlkit.RequeueAfter(wait))
 			}
 			n, last = n+1, req.Now
 			if err := do(ctx, req, n); err != nil {
-				return ctrlkit.RequeueIfError(err)
+				return err
 			}
-			return ctrlkit.RequeueAfter(d)
+			return ctrlkit.AsError(ctrlkit.RequeueAfter(d))
 		}
 	}
 	tests := []struct {
@@ -253,13 +252,13 @@ func TestLegitimateWrites(t *testing.T) {
 				c.must(c.user.Patch(c.t.Context(), configMap("child", nil), mergePatch(`{"data":{"size":"theirs"}}`)))
 			}
 		}},
-		{"a roll-out in small steps", func(ctx context.Context, req *request) (ctrl.Result, error) {
+		{"a roll-out in small steps", func(ctx context.Context, req *request) error {
 			cm := configMap("child", nil)
 			if err := req.Client.Get(ctx, client.ObjectKeyFromObject(cm), cm); err != nil {
-				return ctrlkit.RequeueIfError(err)
+				return err
 			}
 			_, err := fmt.Sscan(cm.Data["ready"], &req.Object.Status.Size)
-			return ctrlkit.RequeueIfError(err)
+			return err
 		}, func(c *cluster, second int) {
 			for i := range 200 { // faster than the operator writes its status
 				if second > 1 {
@@ -269,19 +268,19 @@ func TestLegitimateWrites(t *testing.T) {
 				pass(3 * time.Millisecond)
 			}
 		}},
-		{"many children, one in each reconcile", func(ctx context.Context, req *request) (ctrl.Result, error) {
+		{"many children, one in each reconcile", func(ctx context.Context, req *request) error {
 			list := &corev1.ConfigMapList{}
 			if err := req.Client.List(ctx, list, client.InNamespace("default")); err != nil || len(list.Items) > 150 {
-				return ctrlkit.RequeueIfError(err)
+				return err
 			}
 			req.Object.Status.Size = len(list.Items)
-			return ctrlkit.RequeueIfError(req.Client.Create(ctx, ownChild(req.Object, fmt.Sprintf("child-%d", len(list.Items)), nil)))
+			return req.Client.Create(ctx, ownChild(req.Object, fmt.Sprintf("child-%d", len(list.Items)), nil))
 		}, nil},
-		{"what follows the spec", func(ctx context.Context, req *request) (ctrl.Result, error) {
+		{"what follows the spec", func(ctx context.Context, req *request) error {
 			size := req.Object.Spec.Size
 			req.Object.Status.Size = size
 			metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "tier", fmt.Sprint(size))
-			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), mergePatch(`{"data":{"size":"%d"}}`, size)))
+			return req.Client.Patch(ctx, configMap("child", nil), mergePatch(`{"data":{"size":"%d"}}`, size))
 		}, func(c *cluster, second int) {
 			c.must(c.user.Patch(c.t.Context(), c.thing(), mergePatch(`{"spec":{"size":%d}}`, second)))
 		}},
@@ -310,9 +309,9 @@ func TestEchoesThroughAChild(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		c.create(ownChild(c.thing(), "child", map[string]string{"a": "b"}))
 		c.start(operator{name: "things", watch: func(b *builder.Builder) *builder.Builder { return b.Owns(&corev1.ConfigMap{}) }, steps: steps{
-			doing("Write", func(ctx context.Context, req *request) (ctrl.Result, error) {
+			doing("Write", func(ctx context.Context, req *request) error {
 				patch := mergePatch(`{"data":{"at":"%d"}}`, req.Now.UnixNano())
-				return ctrlkit.RequeueIfError(req.Client.Patch(ctx, configMap("child", nil), patch))
+				return req.Client.Patch(ctx, configMap("child", nil), patch)
 			}),
 		}})
 		pass(time.Minute)

@@ -28,7 +28,7 @@ func TestTimersAndBackoffsAreCauses(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		do := again(time.Minute)
-		e := w.engine(doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) { return do(ctx, req) }))
+		e := w.engine(doing("A", func(ctx context.Context, req *request) error { return do(ctx, req) }))
 		causes := func() string {
 			_, _ = w.reconcile()
 			started := recorded[journal.Started](w)
@@ -68,7 +68,7 @@ func TestTheFenceIsSafeForConcurrentUse(t *testing.T) {
 	w := newWorld(t, newThing())
 	options := w.options()
 	options.APIReader, options.SkipUnchanged = w.liveReader(), true
-	w.engineWith(options, step.Workflow("A", func(req *request) ctrlkit.Action {
+	w.engineWith(options, step.Step[*Thing]{Name: "A", Do: step.Workflow(func(req *request) ctrlkit.Action {
 		var actions []ctrlkit.Action
 		for _, name := range []string{"one", "two", "three", "four"} {
 			actions = append(actions, ctrlkit.NewAction(name, func(ctx context.Context) (ctrl.Result, error) {
@@ -77,7 +77,7 @@ func TestTheFenceIsSafeForConcurrentUse(t *testing.T) {
 			}))
 		}
 		return ctrlkit.ParallelJoin(actions...)
-	}))
+	})})
 	w.must()
 	same(t, "writes", 5, len(w.takeWrites()))
 }

@@ -13,15 +13,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/permission"
 )
 
-// A UseDeclarer is a [Step] that says what it does with objects besides watching them, so that the
-// permissions of the operator follow: see [Engine.Needs].
-type UseDeclarer[T client.Object] interface {
-	Step[T]
-	// Uses declares what the step does with objects of other kinds, and with the subresources of its
-	// own. What a [Watcher] watches it also reads, and what the engine writes needs no declaration.
-	Uses() []permission.Use
-}
-
 // uses are those that are known when the controller is made.
 type uses struct {
 	mu       sync.Mutex                  // guards what follows
@@ -72,7 +63,7 @@ func usesOfWatches(step string, watches []Watch) []permission.Use {
 //
 //   - the kind of the engine: it is read, its status is written, and its metadata if there is a
 //     finalizer;
-//   - what the steps watch, and what they declare as a [UseDeclarer];
+//   - what the steps watch, and what they declare as Step.Uses;
 //   - Options.Uses, and the watches of [Engine.WatchNamed], once they are made;
 //   - Options.Recorder, which writes Kubernetes events.
 //
@@ -95,7 +86,7 @@ func (e *Engine[T]) Needs() ([]permission.Need, error) {
 		all = append(all, u)
 	}
 	for _, p := range e.plan.parts {
-		all = append(all, e.usesOf(p.step)...)
+		all = append(all, e.usesOf(p)...)
 	}
 	needs, err := permission.Needs(e.options.Client, append(all, e.uses.ofWatchNamed()...)...)
 	if err != nil {
@@ -108,20 +99,18 @@ func (e *Engine[T]) Needs() ([]permission.Need, error) {
 }
 
 // usesOf returns what a step declares.
-func (e *Engine[T]) usesOf(s Step[T]) []permission.Use {
-	by := fmt.Sprintf("step %q", s.Name())
-	all, known := e.uses.watched(s.Name())
-	if w, ok := s.(Watcher[T]); ok && !known { // the controller, when it is made, asks again
-		all = usesOfWatches(s.Name(), w.Watches())
+func (e *Engine[T]) usesOf(s *part[T]) []permission.Use {
+	by := fmt.Sprintf("step %q", s.Name)
+	all, known := e.uses.watched(s.Name)
+	if s.Watches != nil && !known { // the controller, when it is made, asks again
+		all = usesOfWatches(s.Name, s.Watches())
 	}
-	if d, ok := s.(UseDeclarer[T]); ok {
-		for _, u := range d.Uses() {
-			if _, own := u.Object.(T); own && u.Object.GetObjectKind().GroupVersionKind().Empty() {
-				u.Object = e.resource.newObject() // a step can't know the kind of untyped ones
-			}
-			u.By = declared(u.By, by)
-			all = append(all, u)
+	for _, u := range s.Uses {
+		if _, own := u.Object.(T); own && u.Object.GetObjectKind().GroupVersionKind().Empty() {
+			u.Object = e.resource.newObject() // a step can't know the kind of untyped ones
 		}
+		u.By = declared(u.By, by)
+		all = append(all, u)
 	}
 	return all
 }

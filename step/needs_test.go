@@ -14,19 +14,12 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// user is a step that says what it does with Nodes, and watches ConfigMaps.
-type user struct{ step.Step[*Thing] }
-
-var (
-	_ step.UseDeclarer[*Thing] = user{}
-	_ step.Watcher[*Thing]     = user{}
-)
-
-func (user) Uses() []permission.Use {
-	return []permission.Use{{Object: &corev1.Node{}, Subresource: "status", Verbs: []string{"patch"}, By: "marks Nodes"}}
+// user returns a step that says what it does with Nodes, and watches ConfigMaps.
+func user(s step.Step[*Thing]) step.Step[*Thing] {
+	s.Uses = []permission.Use{{Object: &corev1.Node{}, Subresource: "status", Verbs: []string{"patch"}, By: "marks Nodes"}}
+	s.Watches = func() []step.Watch { return []step.Watch{{Object: &corev1.ConfigMap{}, Owned: true}} }
+	return s
 }
-
-func (user) Watches() []step.Watch { return []step.Watch{{Object: &corev1.ConfigMap{}, Owned: true}} }
 
 // needing makes an engine that is asked what it needs.
 func needing(t *testing.T, options step.Options[*Thing], steps ...step.Step[*Thing]) *step.Engine[*Thing] {
@@ -39,7 +32,7 @@ func needing(t *testing.T, options step.Options[*Thing], steps ...step.Step[*Thi
 
 func TestNeeds(t *testing.T) {
 	const reads = "get things.test.example.com, list things.test.example.com, watch things.test.example.com"
-	using := user{doing("Use", passes)}
+	using := user(doing("Use", passes))
 	for name, test := range map[string]struct {
 		options step.Options[*Thing]
 		steps   []step.Step[*Thing]
@@ -84,7 +77,7 @@ func TestNeeds(t *testing.T) {
 
 // Each need says who has it.
 func TestNeedsSayBy(t *testing.T) {
-	needs, err := needing(t, step.Options[*Thing]{}, user{cleaning("Use", passes, passes)}).Needs()
+	needs, err := needing(t, step.Options[*Thing]{}, user(cleaning("Use", passes, passes))).Needs()
 	must(t, err)
 	for _, n := range needs {
 		want := map[string]string{
@@ -115,22 +108,14 @@ func TestNeedsNameMistakes(t *testing.T) {
 	}
 }
 
-// countingWatcher counts how often it is asked what it watches.
-type countingWatcher struct {
-	step.Step[*Thing]
-	asked *int
-}
-
-func (w countingWatcher) Watches() []step.Watch {
-	*w.asked++
-	return []step.Watch{{Object: &corev1.ConfigMap{}}}
-}
-
 // Once the controller is made, a step is not asked again what it watches: it may prepare for the
 // controller then.
 func TestNeedsAskNoStepAgain(t *testing.T) {
 	asked := 0
-	engine := needing(t, step.Options[*Thing]{}, countingWatcher{doing("A", passes), &asked})
+	engine := needing(t, step.Options[*Thing]{}, step.Step[*Thing]{Name: "A", Watches: func() []step.Watch {
+		asked++
+		return []step.Watch{{Object: &corev1.ConfigMap{}}}
+	}})
 	if _, err := engine.Wire(); err != nil {
 		t.Fatal(err)
 	}

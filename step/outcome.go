@@ -20,7 +20,7 @@ import (
 // outcome is what steps have returned, taken apart.
 type outcome struct {
 	err   error
-	waits []ctrlkit.Wait
+	waits []ctrlkit.Waiting
 	after time.Duration
 	// priority is what a step wants for the next reconcile, nil if none does.
 	priority *int
@@ -35,17 +35,8 @@ func (r *run[T]) outcome(result ctrl.Result, err error) outcome {
 	o := outcome{waits: ctrlkit.Waits(err)}
 	signal := err
 	result, o.err = ctrlkit.IgnoreExit(result, err)
-	o.after, o.priority = result.RequeueAfter, result.Priority
-	for _, w := range o.waits { // also of those that travelled as an error alone
-		if w.Every > 0 && (o.after == 0 || w.Every < o.after) {
-			o.after = w.Every
-		}
-	}
-	//lint:ignore SA1019 deprecated upstream: never set here, honored when a step returns it
-	if o.after == 0 && result.Requeue {
-		o.after = outcomes.LegacyRequeue
-	}
-	// A time beside the mark of ContinueAndRequeueAfter, which is all that can be left of such an
+	o.after, o.priority = outcomes.Delay(result), result.Priority
+	// A time beside the mark of RequeueWithin, which is all that can be left of such an
 	// error, interrupts nothing.
 	o.passed = o.err == nil && len(o.waits) == 0 && !errors.Is(signal, ctrlkit.ErrExit) && (o.after == 0 || signal != nil)
 	return o
@@ -59,8 +50,8 @@ func (o outcome) join(p outcome) outcome {
 	return o
 }
 
-func (o outcome) parts() outcomes.Outcome[ctrlkit.Wait] {
-	return outcomes.Outcome[ctrlkit.Wait]{
+func (o outcome) parts() outcomes.Outcome[ctrlkit.Waiting] {
+	return outcomes.Outcome[ctrlkit.Waiting]{
 		Result:      reconcile.Result{RequeueAfter: o.after, Priority: o.priority},
 		Causes:      outcomes.CausesOf(o.err),
 		Waits:       o.waits,

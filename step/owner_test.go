@@ -10,10 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/ctrlkit/ctrlkit"
 )
 
 // Every write of a step carries the name of the engine, unless the step names another field owner.
@@ -59,8 +56,8 @@ func TestWritesCarryTheFieldOwner(t *testing.T) {
 			// none until something is applied.
 			c.create(configMap("child", map[string]string{"x": "y"}))
 			c.create(&Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}})
-			c.start(operator{name: "things", of: "a", steps: steps{doing("Write", func(ctx context.Context, req *request) (ctrl.Result, error) {
-				return ctrlkit.RequeueIfError(client.IgnoreAlreadyExists(test.write(ctx, req.Client, req.Object)))
+			c.start(operator{name: "things", of: "a", steps: steps{doing("Write", func(ctx context.Context, req *request) error {
+				return client.IgnoreAlreadyExists(test.write(ctx, req.Client, req.Object))
 			})}})
 			pass(10 * time.Second)
 			c.must(c.user.Get(t.Context(), client.ObjectKeyFromObject(test.of), test.of))
@@ -77,8 +74,8 @@ func TestWritesCarryTheFieldOwner(t *testing.T) {
 
 func TestAFieldOwnerOfAStepWins(t *testing.T) {
 	inCluster(t, func(c *cluster) {
-		c.start(operator{name: "things", steps: steps{doing("Write", func(ctx context.Context, req *request) (ctrl.Result, error) {
-			return ctrlkit.RequeueIfError(req.Client.Apply(ctx, corev1ac.ConfigMap("child", "default").WithData(map[string]string{"a": "b"}), client.FieldOwner("special")))
+		c.start(operator{name: "things", steps: steps{doing("Write", func(ctx context.Context, req *request) error {
+			return req.Client.Apply(ctx, corev1ac.ConfigMap("child", "default").WithData(map[string]string{"a": "b"}), client.FieldOwner("special"))
 		})}})
 		pass(10 * time.Second)
 		cm := configMap("child", nil)

@@ -16,16 +16,12 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// A part is a step with its abilities, found once.
+// A part is a step that is not made of others, with its place in the plan.
 type part[T client.Object] struct {
-	step     Step[T]
-	index    int
-	cond     []func(*Request[T]) bool // of all When around it
-	cleaner  Cleaner[T]
-	claimer  Claimer[T]
-	poster   PostStep[T]
-	declared []condition.Declaration
-	grouped  bool // it runs at the same time as others
+	Step[T]
+	index   int
+	cond    []func(*Request[T]) bool // of all When around it
+	grouped bool                     // it runs at the same time as others
 	// afterDo and afterCleanup are the parts that begin before this one in a group, nil if none
 	// does.
 	afterDo, afterCleanup *part[T]
@@ -43,8 +39,7 @@ func (p *part[T]) wanted(req *Request[T]) bool {
 
 // cleans reports whether the step, if it is wanted, may have something to clean up for an object.
 func (p *part[T]) cleans(req *Request[T]) bool {
-	selective, ok := p.cleaner.(SelectiveCleaner[T])
-	return p.cleaner != nil && (!ok || selective.Cleans(req))
+	return p.Cleanup != nil && (p.Cleans == nil || p.Cleans(req))
 }
 
 // A plan is the steps of an engine as actions, built once. The actions find the request in their
@@ -53,10 +48,10 @@ type plan[T client.Object] struct {
 	parts             []*part[T]
 	do, cleanup, post ctrlkit.Action
 	declared          []condition.Declaration
-	cleans            bool // a part is a Cleaner of all objects
-	mayClean          bool // a part is a SelectiveCleaner
+	cleans            bool // a part has something to clean up for all objects
+	mayClean          bool // a part may have something for some
 	groups            bool // some parts run at the same time
-	gatekeepers       []Gatekeeper[T]
+	gates             []func(obj T) (reason, message string)
 }
 
 func newPlan[T client.Object](steps []Step[T]) *plan[T] {
@@ -65,17 +60,12 @@ func newPlan[T client.Object](steps []Step[T]) *plan[T] {
 	p.do, p.cleanup = orNothing(all.do), orNothing(all.cleanup)
 	var posts []ctrlkit.Action
 	for _, part := range p.parts {
-		p.declared = append(p.declared, part.declared...)
-		if part.poster != nil {
-			posts = append(posts, act(part, journal.PhasePost, func(ctx context.Context, req *Request[T]) (ctrl.Result, error) {
-				return ctrl.Result{}, part.poster.Post(ctx, req)
-			}))
+		p.declared = append(p.declared, part.Conditions...)
+		if part.Post != nil {
+			posts = append(posts, act(part, journal.PhasePost, part.Post))
 		}
-		if _, selective := part.cleaner.(SelectiveCleaner[T]); selective {
-			p.mayClean = true
-		} else if part.cleaner != nil {
-			p.cleans = true
-		}
+		p.mayClean = p.mayClean || part.Cleanup != nil && part.Cleans != nil
+		p.cleans = p.cleans || part.Cleanup != nil && part.Cleans == nil
 	}
 	if len(posts) > 0 {
 		p.post = ctrlkit.JoinOrdered(posts...)
@@ -108,8 +98,8 @@ func (p *plan[T]) arrange(c *composite[T], cond []func(*Request[T]) bool, groupe
 	}
 	all := make([]arrangement[T], 0, len(c.steps))
 	for _, s := range c.steps {
-		if inner, ok := s.(*composite[T]); ok {
-			all = append(all, p.arrange(inner, cond, grouped))
+		if s.inner != nil {
+			all = append(all, p.arrange(s.inner, cond, grouped))
 			continue
 		}
 		all = append(all, p.leaf(s, cond, grouped))
@@ -119,8 +109,8 @@ func (p *plan[T]) arrange(c *composite[T], cond []func(*Request[T]) bool, groupe
 
 // gated returns why an object is left alone; an empty reason if it is not.
 func (p *plan[T]) gated(obj T) (reason, message string) {
-	for _, keeper := range p.gatekeepers {
-		if reason, message = keeper.Gate(obj); reason != "" {
+	for _, gate := range p.gates {
+		if reason, message = gate(obj); reason != "" {
 			return reason, message
 		}
 	}
@@ -134,19 +124,17 @@ func (p *plan[T]) leavesAlone(obj T) bool {
 
 // leaf returns the arrangement of a step that is not made of others.
 func (p *plan[T]) leaf(s Step[T], cond []func(*Request[T]) bool, grouped bool) arrangement[T] {
-	part := &part[T]{step: s, index: len(p.parts), cond: cond, grouped: grouped}
+	part := &part[T]{Step: s, index: len(p.parts), cond: cond, grouped: grouped}
 	p.parts = append(p.parts, part)
-	part.poster, _ = s.(PostStep[T])
-	part.claimer, _ = s.(Claimer[T])
-	if keeper, ok := s.(Gatekeeper[T]); ok {
-		p.gatekeepers = append(p.gatekeepers, keeper)
+	if s.Gate != nil {
+		p.gates = append(p.gates, s.Gate)
 	}
-	if manager, ok := s.(ConditionDeclarer[T]); ok {
-		part.declared = manager.Conditions()
+	if s.Do == nil {
+		s.Do = func(context.Context, *Request[T]) error { return nil }
 	}
 	a := arrangement[T]{do: act(part, journal.PhaseDo, s.Do), firstDo: part}
-	if part.cleaner, _ = s.(Cleaner[T]); part.cleaner != nil {
-		a.cleanup, a.firstCleanup = act(part, journal.PhaseCleanup, part.cleaner.Cleanup), part
+	if s.Cleanup != nil {
+		a.cleanup, a.firstCleanup = act(part, journal.PhaseCleanup, s.Cleanup), part
 	}
 	return a
 }
@@ -197,8 +185,8 @@ func join[T client.Object](o order, all []arrangement[T]) arrangement[T] {
 }
 
 // act returns a phase of a step as an action that finds its request in the context.
-func act[T client.Object](p *part[T], phase journal.Phase, call func(context.Context, *Request[T]) (ctrl.Result, error)) ctrlkit.Action {
-	return ctrlkit.NewAction(p.step.Name(), func(ctx context.Context) (ctrl.Result, error) {
+func act[T client.Object](p *part[T], phase journal.Phase, call func(context.Context, *Request[T]) error) ctrlkit.Action {
+	return ctrlkit.NewAction(p.Name, func(ctx context.Context) (ctrl.Result, error) {
 		req := requestFrom[T](ctx)
 		if p.grouped && phase != journal.PhasePost {
 			defer req.places.begin(p.index) // also if it never comes to that
@@ -213,7 +201,7 @@ func act[T client.Object](p *part[T], phase journal.Phase, call func(context.Con
 			req.skip(ctx, p)
 			return ctrlkit.NoRequeue()
 		}
-		if phase == journal.PhaseDo && p.claimer != nil {
+		if phase == journal.PhaseDo && p.Claim != nil {
 			if err := req.claim(ctx, p); err != nil {
 				return ctrl.Result{}, err
 			}
@@ -222,7 +210,7 @@ func act[T client.Object](p *part[T], phase journal.Phase, call func(context.Con
 				return ctrl.Result{}, err
 			}
 		}
-		return req.observe(ctx, p, phase, call)
+		return ctrl.Result{}, req.observe(ctx, p, phase, call)
 	})
 }
 

@@ -30,7 +30,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/admission"
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
@@ -222,29 +221,29 @@ func (r *race) note(name string, change func(*pair)) {
 }
 
 // Name, Do and Cleanup make the race the step of its operator.
-func (r *race) Name() string { return "Keep" }
+func (r *race) step() step.Step[*corev1.ConfigMap] {
+	return step.Step[*corev1.ConfigMap]{Name: "Keep", Do: r.do, Cleanup: r.cleanup}
+}
 
-func (r *race) Do(_ context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
+func (r *race) do(_ context.Context, req *step.Request[*corev1.ConfigMap]) error {
 	r.beforeDo(req.Object.Name)
 	r.note(req.Object.Name, func(p *pair) {
 		p.did = true
 		r.kept[req.Object.UID] = req.Object.Name
 	})
-	return ctrlkit.NoRequeue()
+	return nil
 }
 
-func (r *race) Cleanup(_ context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
+func (r *race) cleanup(_ context.Context, req *step.Request[*corev1.ConfigMap]) error {
 	r.note(req.Object.Name, func(*pair) { delete(r.kept, req.Object.UID) })
-	return ctrlkit.NoRequeue()
+	return nil
 }
-
-var _ step.Cleaner[*corev1.ConfigMap] = (*race)(nil)
 
 // run lets all pairs race, fails if something is left in the external system, and returns how many
 // objects went although they had the finalizer.
 func (r *race) run() (lost int) {
 	r.t.Helper()
-	stop := startRaceOperator(r.t, r.config, r.namespace, step.Options[*corev1.ConfigMap]{Name: "race", SkipUnchanged: true}, r)
+	stop := startRaceOperator(r.t, r.config, r.namespace, step.Options[*corev1.ConfigMap]{Name: "race", SkipUnchanged: true}, r.step())
 	r.watch()
 	for i := range *racePairs {
 		name := fmt.Sprintf("pair-%d", i)

@@ -13,21 +13,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // readsLabelled reads the Secrets that a label names, whether they are there or not.
-var readsLabelled = doing("Read", func(ctx context.Context, req *request) (ctrl.Result, error) {
+var readsLabelled = doing("Read", func(ctx context.Context, req *request) error {
 	for _, name := range strings.FieldsFunc(req.Object.GetLabels()["secrets"], func(r rune) bool { return r == '.' }) {
 		if err := req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, &corev1.Secret{}); client.IgnoreNotFound(err) != nil {
-			return ctrlkit.RequeueIfError(err)
+			return err
 		}
 	}
-	return ctrlkit.NoRequeue()
+	return nil
 })
 
 // What a step has read by its name reconciles the objects for which it was read, and no others, also if
@@ -53,7 +51,7 @@ func readsInCluster(t *testing.T, c *cluster, watch step.Watch, skips bool) {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	}
 	c.create(secret("a"), secret("b"))
-	c.start(operator{name: "things", skipUnchanged: skips, steps: steps{watching{readsLabelled, watch}}})
+	c.start(operator{name: "things", skipUnchanged: skips, steps: steps{watching(readsLabelled, watch)}})
 	pass(5 * time.Second)
 	for _, happens := range []struct {
 		name string

@@ -171,10 +171,10 @@ func (r *run[T]) noteSkipped(ctx context.Context) {
 	last := ""
 	for _, p := range r.engine.plan.parts {
 		if r.req.ran[p.index] {
-			last = p.step.Name()
+			last = p.Name
 			continue
 		}
-		r.journal.Note(ctx, journal.StepSkipped{Step: p.step.Name(), After: last})
+		r.journal.Note(ctx, journal.StepSkipped{Step: p.Name, After: last})
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -23,9 +22,9 @@ import (
 
 // A full step notes each of its calls.
 func full(log *[]string, name string, do, cleanup doFunc, post error) step.Step[*Thing] {
-	return poster{
-		cleaner{doing(name, logged(log, "Do "+name, do)), logged(log, "Cleanup "+name, cleanup)},
-		func(context.Context, *request) error {
+	return step.Step[*Thing]{
+		Name: name, Do: logged(log, "Do "+name, do), Cleanup: logged(log, "Cleanup "+name, cleanup),
+		Post: func(context.Context, *request) error {
 			addTo(log, "Post "+name)
 			return post
 		},
@@ -33,24 +32,25 @@ func full(log *[]string, name string, do, cleanup doFunc, post error) step.Step[
 }
 
 func waits(what string) doFunc {
-	return func(context.Context, *request) (ctrl.Result, error) { return ctrlkit.WaitFor(what) }
+	return func(context.Context, *request) error { return ctrlkit.Wait(what) }
 }
 
 func again(d time.Duration) doFunc {
-	return func(context.Context, *request) (ctrl.Result, error) { return ctrlkit.RequeueAfter(d) }
+	return func(context.Context, *request) error { return ctrlkit.AsError(ctrlkit.RequeueAfter(d)) }
 }
 
 func TestPostHasTimeAfterTheContextIsDone(t *testing.T) {
 	w := newWorld(t, newThing())
 	ctx, cancel := context.WithCancel(context.Background())
 	atPost := errors.New("Post was not called")
-	e := w.engine(posting{
-		doing("A", func(_ context.Context, req *request) (ctrl.Result, error) {
+	e := w.engine(step.Step[*Thing]{
+		Name: "A",
+		Do: func(_ context.Context, req *request) error {
 			req.Object.Status.Size = 7
 			cancel()
-			return ctrl.Result{}, ctx.Err()
-		}),
-		func(ctx context.Context, _ *request) error {
+			return ctx.Err()
+		},
+		Post: func(ctx context.Context, _ *request) error {
 			atPost = ctx.Err()
 			return nil
 		},

@@ -88,10 +88,10 @@ func GetOrWait[O, T client.Object](ctx context.Context, req *Request[T], key cli
 	case err == nil:
 		return obj, nil
 	case apierrors.IsNotFound(err):
-		_, err = ctrlkit.WaitFor(nameOf(req.Client, obj, key))
+		err = ctrlkit.Wait(nameOf(req.Client, obj, key))
 		return none, err
 	case apimeta.IsNoMatchError(err):
-		_, err = ctrlkit.PollFor(nameOf(req.Client, obj, key)+", whose kind the API server does not have", requeueNoKind)
+		err = ctrlkit.Poll(nameOf(req.Client, obj, key)+", whose kind the API server does not have", requeueNoKind)
 		return none, err
 	default:
 		return none, fmt.Errorf("reading %s: %w", nameOf(req.Client, obj, key), err)

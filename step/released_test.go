@@ -10,7 +10,6 @@ import (
 	"slices"
 	"testing"
 
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/ctrlkit/ctrlkit/step"
@@ -51,11 +50,11 @@ func TestFinalizersRemovedAtAnyMoment(t *testing.T) {
 				return nil
 			}
 			began := false
-			e = w.engineWith(options, cleaning("A", passes, func(context.Context, *request) (ctrl.Result, error) {
+			e = w.engineWith(options, cleaning("A", passes, func(context.Context, *request) error {
 				if began {
 					after++
 				}
-				return ctrl.Result{}, errFirst
+				return errFirst
 			}))
 			for i := range 6 {
 				if i == 3 && w.thing() != nil {

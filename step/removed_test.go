@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
@@ -34,7 +33,7 @@ func testRemovedByHand(t *testing.T, plane *controlplane.ControlPlane) {
 	config.QPS = -1
 	people := &people{user: newRaceUser(t, plane), removed: make(map[types.UID]time.Time), cleaned: make(map[types.UID]bool)}
 	namespace := newRaceNamespace(t, people.user)
-	stop := startRaceOperator(t, config, namespace, step.Options[*corev1.ConfigMap]{Name: "removed"}, people)
+	stop := startRaceOperator(t, config, namespace, step.Options[*corev1.ConfigMap]{Name: "removed"}, people.step())
 	seed := uint64(time.Now().UnixNano())
 	t.Log("seed ", seed)
 	var all sync.WaitGroup
@@ -138,23 +137,23 @@ func (p *people) remove(ctx context.Context, obj *corev1.ConfigMap) error {
 }
 
 // Name, Do and Cleanup make it the step of its operator.
-func (p *people) Name() string { return "Keep" }
-
-func (p *people) Do(context.Context, *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
-	return ctrl.Result{}, nil
+func (p *people) step() step.Step[*corev1.ConfigMap] {
+	return step.Step[*corev1.ConfigMap]{Name: "Keep", Do: p.do, Cleanup: p.cleanup}
 }
 
-func (p *people) Cleanup(_ context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
+func (p *people) do(context.Context, *step.Request[*corev1.ConfigMap]) error {
+	return nil
+}
+
+func (p *people) cleanup(_ context.Context, req *step.Request[*corev1.ConfigMap]) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if removed, ok := p.removed[req.Object.UID]; ok && req.Now.After(removed) {
 		p.late = append(p.late, req.Object.Name)
 	}
 	if deleted := req.Object.DeletionTimestamp; deleted != nil && time.Since(deleted.Time) < 1500*time.Millisecond {
-		return ctrl.Result{}, errors.New("not yet")
+		return errors.New("not yet")
 	}
 	p.cleaned[req.Object.UID] = true
-	return ctrl.Result{}, nil
+	return nil
 }
-
-var _ step.Cleaner[*corev1.ConfigMap] = (*people)(nil)

@@ -169,7 +169,7 @@ func (r *Request[T]) Event(eventType, reason, action, format string, args ...any
 	}
 }
 
-// Failure returns what has failed in Do or Cleanup, without waits. It is for [PostStep].
+// Failure returns what has failed in Do or Cleanup, without waits. It is for Step.Post.
 func (r *Request[T]) Failure() error { return r.failure }
 
 // EnsureFresh returns a wait, as an error, if the API server has a newer version of the object than
@@ -258,22 +258,22 @@ func requestFrom[T client.Object](ctx context.Context) *Request[T] {
 func (r *Request[T]) skip(ctx context.Context, p *part[T]) {
 	r.ran[p.index] = true
 	if r.Conditions != nil {
-		for _, d := range p.declared {
+		for _, d := range p.Conditions {
 			r.Conditions.MarkHealthy(d.Type, ReasonNotNeeded, "")
 		}
 	}
 	if r.journal != nil {
-		r.journal.Note(ctx, journal.StepSkipped{Step: p.step.Name()})
+		r.journal.Note(ctx, journal.StepSkipped{Step: p.Name})
 	}
 }
 
 // observe calls a phase of a step, and records it in the journal.
 func (r *Request[T]) observe(
-	ctx context.Context, p *part[T], phase journal.Phase, call func(context.Context, *Request[T]) (ctrl.Result, error),
-) (result ctrl.Result, err error) {
+	ctx context.Context, p *part[T], phase journal.Phase, call func(context.Context, *Request[T]) error,
+) (err error) {
 	if phase == journal.PhaseDo {
 		r.ran[p.index] = true
-		result, err = ctrl.Result{}, errPanicked
+		err = errPanicked
 		defer func() { r.did(p.index, err) }()
 	}
 	run := r.journal
@@ -281,7 +281,7 @@ func (r *Request[T]) observe(
 		r.places.begin(p.index)
 		return r.limited(ctx, p, phase, call)
 	}
-	name := p.step.Name()
+	name := p.Name
 	ctx = track.WithStep(ctx, name)
 	run.Note(ctx, journal.StepBegan{Step: name, Phase: phase})
 	r.places.begin(p.index)
@@ -294,17 +294,17 @@ func (r *Request[T]) observe(
 		}
 		run.Note(ctx, journal.StepEnded{Step: name, Phase: phase, Outcome: outcome, Duration: time.Since(began)})
 	}()
-	result, err = r.limited(ctx, p, phase, call)
-	outcome = outcomeOf(r.table, result, err)
-	if len(outcome.Waits) > 0 && result.RequeueAfter == 0 && !slices.ContainsFunc(outcome.Waits, func(w journal.Wait) bool { return w.Every > 0 }) {
+	err = r.limited(ctx, p, phase, call)
+	outcome = outcomeOf(r.table, ctrl.Result{}, err)
+	if len(outcome.Waits) > 0 && outcome.RequeueAfter == 0 {
 		r.mu.Lock()
 		r.untimed = append(r.untimed, name)
 		r.mu.Unlock()
 	}
 	if outcome.Err == nil && phase != journal.PhasePost {
-		outcome.Stalled = stalledBy(r.Conditions, p.declared)
+		outcome.Stalled = stalledBy(r.Conditions, p.Conditions)
 	}
-	return result, err
+	return err
 }
 
 // did notes what Do of a part has returned, if it did not simply pass.
@@ -355,12 +355,12 @@ func (r *Request[T]) claim(ctx context.Context, p *part[T]) (err error) {
 		}
 	}()
 	nothing := false
-	_, err = r.observe(ctx, p, journal.PhaseClaim, func(ctx context.Context, req *Request[T]) (ctrl.Result, error) {
-		err := p.claimer.Claim(ctx, req)
+	err = r.observe(ctx, p, journal.PhaseClaim, func(ctx context.Context, req *Request[T]) error {
+		err := p.Claim(ctx, req)
 		if nothing = errors.Is(err, ErrNothingToClaim); nothing {
 			err = nil
 		}
-		return ctrl.Result{}, err
+		return err
 	})
 	if err != nil || nothing || r.saveClaim == nil {
 		return err

@@ -24,16 +24,16 @@ func TestAStepThatReadsTheObjectElsewhere(t *testing.T) {
 	w := newWorld(t, newThing())
 	var sizes []int
 	var gone error
-	w.engine(doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
+	w.engine(doing("A", func(ctx context.Context, req *request) error {
 		w.edit(func(obj *Thing) { obj.Spec.Size = 5 })
 		newest := &Thing{}
 		if err := req.Client.Get(ctx, client.ObjectKeyFromObject(req.Object), newest); err != nil {
-			return ctrl.Result{}, err
+			return err
 		}
 		sizes = append(sizes, req.Object.Spec.Size, newest.Spec.Size)
 		w.remove(newThing())
 		gone = req.Client.Get(ctx, client.ObjectKeyFromObject(req.Object), req.Object)
-		return ctrlkit.NoRequeue()
+		return nil
 	}))
 	_, _ = w.reconcile()
 	same(t, "sizes of the request's object and of the newest", []int{0, 5}, sizes)
@@ -45,9 +45,9 @@ func TestAStepThatReadsTheObjectElsewhere(t *testing.T) {
 // The client that a reconciler has kept from before writes past the request. The remedy says so.
 func TestAStepThatWritesTheObjectPastTheRequest(t *testing.T) {
 	w := newWorld(t, newThing())
-	w.engine(doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
+	w.engine(doing("A", func(ctx context.Context, req *request) error {
 		req.Object.Status.Size++
-		return ctrlkit.RequeueIfError(w.client.Status().Update(ctx, req.Object))
+		return w.client.Status().Update(ctx, req.Object)
 	}))
 	err := w.fails()
 	if !errors.Is(err, step.ErrReadOnlyField) || !strings.Contains(err.Error(), "Request.Client") {
@@ -62,9 +62,9 @@ func TestAStepThatWritesTheObjectPastTheRequest(t *testing.T) {
 func TestAStepFailsSilentlyWhenTheOperatorStops(t *testing.T) {
 	w := newWorld(t, newThing())
 	ctx, stop := context.WithCancel(t.Context())
-	e := w.engine(doing("A", func(ctx context.Context, _ *request) (ctrl.Result, error) {
+	e := w.engine(doing("A", func(ctx context.Context, _ *request) error {
 		stop()
-		return ctrl.Result{}, ctx.Err()
+		return ctx.Err()
 	}))
 	_, _ = e.Reconcile(ctx, thingRequest)
 	w.is(condition.Ready, "")
@@ -76,13 +76,13 @@ func TestLiveReadsAreNotSkipped(t *testing.T) {
 	w := newWorld(t, newThing(), configMap("input", map[string]string{"size": "1"}))
 	options := w.options()
 	options.APIReader, options.SkipUnchanged = w.liveReader(), true
-	w.engineWith(options, doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
+	w.engineWith(options, doing("A", func(ctx context.Context, req *request) error {
 		input := configMap("input", nil)
 		if err := req.APIReader.Get(ctx, client.ObjectKeyFromObject(input), input); err != nil {
-			return ctrl.Result{}, err
+			return err
 		}
 		req.Object.Status.Phase = input.Data["size"]
-		return ctrlkit.NoRequeue()
+		return nil
 	}))
 	w.must()
 	w.must()
@@ -100,13 +100,13 @@ func TestSaveInAGroup(t *testing.T) {
 		})
 	}
 	w.engine(step.Group("g",
-		doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
+		doing("A", func(ctx context.Context, req *request) error {
 			req.Object.Status.Size = 7
-			return ctrlkit.ParallelJoin(save(req), save(req)).Run(ctx)
+			return ctrlkit.AsError(ctrlkit.ParallelJoin(save(req), save(req)).Run(ctx))
 		}),
-		doing("B", func(ctx context.Context, req *request) (ctrl.Result, error) {
+		doing("B", func(ctx context.Context, req *request) error {
 			req.Object.Status.Phase = "done"
-			return ctrlkit.RequeueIfError(req.Client.Status().Update(ctx, req.Object))
+			return req.Client.Status().Update(ctx, req.Object)
 		}),
 		doing("C", changing(func(obj *Thing) { obj.Status.Counters = map[string]int{"c": 1} })),
 	))

@@ -133,8 +133,7 @@ func (s *saver[T]) saveNow(ctx context.Context) error {
 // version. The caller has the lock.
 func (s *saver[T]) awaitNewest() error {
 	s.stale = true
-	_, wait := ctrlkit.PollFor("the newest version of the object to arrive in the cache", requeueStale)
-	return wait
+	return ctrlkit.Poll("the newest version of the object to arrive in the cache", requeueStale)
 }
 
 // keepStatus reverts changes of the status: the object is removed, and no client would read it.

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -91,28 +90,27 @@ func (s *sequence) steps(depth int, prefix string) []step.Step[*Thing] {
 			})
 			post := func(context.Context, *request) error {
 				s.posts = append(s.posts, name)
-				_, err := s.outcome("Post " + name)
-				return err
+				return s.outcome("Post " + name)
 			}
-			do := func(_ context.Context, req *request) (ctrl.Result, error) {
+			do := func(_ context.Context, req *request) error {
 				if s.cleans && !slices.Contains(s.world.thing().Finalizers, finalizer) {
 					s.rt.Error("a Do before the finalizer")
 				}
 				s.change(name, req.Object)
 				return s.outcome("Do " + name)
 			}
-			cleanup := func(_ context.Context, req *request) (ctrl.Result, error) {
+			cleanup := func(_ context.Context, req *request) error {
 				s.change(name, req.Object)
-				result, err := s.outcome("Cleanup " + name)
-				s.stopped = s.stopped || err != nil || result.RequeueAfter > 0
-				return result, err
+				err := s.outcome("Cleanup " + name)
+				s.stopped = s.stopped || err != nil
+				return err
 			}
 			if kind == "plain" {
-				steps = append(steps, posting{doing(name, do), post})
+				steps = append(steps, step.Step[*Thing]{Name: name, Do: do, Post: post})
 				continue
 			}
 			s.cleans = true
-			steps = append(steps, poster{cleaner{doing(name, do), cleanup}, post})
+			steps = append(steps, step.Step[*Thing]{Name: name, Do: do, Cleanup: cleanup, Post: post})
 		}
 	}
 	return steps
@@ -127,25 +125,25 @@ func (s *sequence) change(name string, obj *Thing) {
 	}
 }
 
-func (s *sequence) outcome(what string) (ctrl.Result, error) {
+func (s *sequence) outcome(what string) error {
 	switch s.outcomes[what] {
 	case "error":
 		err := errors.New(what)
 		s.causes = append(s.causes, err)
-		return ctrl.Result{}, err
+		return err
 	case "panic":
 		err := errors.New(what)
 		s.causes, s.panicked, s.stopped = append(s.causes, err), true, s.stopped || strings.HasPrefix(what, "Cleanup")
 		panic(err)
 	case "wait":
 		s.waited = true
-		return ctrlkit.WaitFor(what)
+		return ctrlkit.Wait(what)
 	case "requeue":
-		return ctrlkit.RequeueAfter(time.Minute)
+		return ctrlkit.AsError(ctrlkit.RequeueAfter(time.Minute))
 	case "again":
-		return ctrlkit.ContinueAndRequeueAfter(time.Minute)
+		return ctrlkit.RequeueWithin(time.Minute)
 	default:
-		return ctrlkit.NoRequeue()
+		return nil
 	}
 }
 

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/testkind"
@@ -133,9 +132,9 @@ func TestAnObservedGenerationBehindAPointer(t *testing.T) {
 		obj := &Hidden{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "uid-a", Generation: 3}}
 		obj.Status.Observed = observed
 		server := newHiddenClient(obj)
-		e, err := step.New(step.Options[*Hidden]{Name: "hidden", Client: server}, step.Func("A", func(context.Context, *step.Request[*Hidden]) (ctrl.Result, error) {
-			return ctrlkit.NoRequeue()
-		}))
+		e, err := step.New(step.Options[*Hidden]{Name: "hidden", Client: server}, step.Step[*Hidden]{Name: "A", Do: func(context.Context, *step.Request[*Hidden]) error {
+			return nil
+		}})
 		must(t, err)
 		if _, err := e.Reconcile(t.Context(), thingRequest); err != nil {
 			t.Error(err)
@@ -205,10 +204,10 @@ func TestAStatusThatIsAPointer(t *testing.T) {
 	obj := &Pointed{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", Generation: 3}}
 	scheme := testkind.Scheme(testkind.Of[ThingSpec, *PointedStatus]("Pointed"))
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(obj).WithStatusSubresource(obj).Build()
-	e, err := step.New(step.Options[*Pointed]{Name: "things", Client: c}, step.Func("Work", func(_ context.Context, req *step.Request[*Pointed]) (ctrl.Result, error) {
+	e, err := step.New(step.Options[*Pointed]{Name: "things", Client: c}, step.Step[*Pointed]{Name: "Work", Do: func(_ context.Context, req *step.Request[*Pointed]) error {
 		req.Object.Status.Phase = "Done"
-		return ctrlkit.NoRequeue()
-	}))
+		return nil
+	}})
 	must(t, err)
 	version := ""
 	for range 2 {

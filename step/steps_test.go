@@ -18,35 +18,35 @@ import (
 type (
 	request = step.Request[*Thing]
 	steps   = []step.Step[*Thing]
-	doFunc  = func(ctx context.Context, req *request) (ctrl.Result, error)
+	doFunc  = func(ctx context.Context, req *request) error
 )
 
 // passes is a Do, or a Cleanup, with nothing to do.
-func passes(context.Context, *request) (ctrl.Result, error) { return ctrlkit.NoRequeue() }
+func passes(context.Context, *request) error { return nil }
 
 // does is a Do that passes after what it does.
 func does(do func(ctx context.Context, req *request)) doFunc {
-	return func(ctx context.Context, req *request) (ctrl.Result, error) {
+	return func(ctx context.Context, req *request) error {
 		do(ctx, req)
-		return ctrlkit.NoRequeue()
+		return nil
 	}
 }
 
 // tries is a Do that passes without an error.
 func tries(do func(ctx context.Context, req *request) error) doFunc {
-	return func(ctx context.Context, req *request) (ctrl.Result, error) {
-		return ctrlkit.RequeueIfError(do(ctx, req))
+	return func(ctx context.Context, req *request) error {
+		return do(ctx, req)
 	}
 }
 
 // failsWith is a Do that fails.
 func failsWith(err error) doFunc {
-	return func(context.Context, *request) (ctrl.Result, error) { return ctrl.Result{}, err }
+	return func(context.Context, *request) error { return err }
 }
 
 // logged is a Do that notes that it was called.
 func logged(log *[]string, text string, then doFunc) doFunc {
-	return func(ctx context.Context, req *request) (ctrl.Result, error) {
+	return func(ctx context.Context, req *request) error {
 		addTo(log, text)
 		return then(ctx, req)
 	}
@@ -61,50 +61,27 @@ func addTo(log *[]string, text string) {
 	*log = append(*log, text)
 }
 
-func doing(name string, do doFunc) step.Step[*Thing] { return step.Func(name, do) }
+func doing(name string, do doFunc) step.Step[*Thing] { return step.Step[*Thing]{Name: name, Do: do} }
 
-// A cleaner is a step with a Cleanup.
-type cleaner struct {
-	step.Step[*Thing]
-	cleanup doFunc
+func cleaning(name string, do, cleanup doFunc) step.Step[*Thing] {
+	return step.Step[*Thing]{Name: name, Do: do, Cleanup: cleanup}
 }
 
-func (c cleaner) Cleanup(ctx context.Context, req *request) (ctrl.Result, error) {
-	return c.cleanup(ctx, req)
+// outside returns a Do that makes nothing for an object that is gone.
+func outside(do doFunc) doFunc {
+	return func(ctx context.Context, req *request) error {
+		if err := req.EnsureFresh(ctx); err != nil {
+			return err
+		}
+		return do(ctx, req)
+	}
 }
 
-func cleaning(name string, do, cleanup doFunc) step.Cleaner[*Thing] {
-	return cleaner{doing(name, do), cleanup}
-}
-
-// A poster is a step with a Cleanup and a Post.
-type poster struct {
-	cleaner
-	post func(ctx context.Context, req *request) error
-}
-
-func (p poster) Post(ctx context.Context, req *request) error { return p.post(ctx, req) }
-
-// posting is a step without a Cleanup that has a Post.
-type posting struct {
-	step.Step[*Thing]
-	post func(ctx context.Context, req *request) error
-}
-
-func (p posting) Post(ctx context.Context, req *request) error { return p.post(ctx, req) }
-
-// A keeper is a step with conditions.
-type keeper struct {
-	step.Step[*Thing]
-	declared []condition.Declaration
-}
-
-func (k keeper) Conditions() []condition.Declaration { return k.declared }
-
+// keeping is a step with conditions.
 func keeping(name string, do doFunc, kinds ...string) step.Step[*Thing] {
-	k := keeper{Step: doing(name, do)}
+	k := doing(name, do)
 	for _, kind := range kinds {
-		k.declared = append(k.declared, condition.Declaration{Type: kind})
+		k.Conditions = append(k.Conditions, condition.Declaration{Type: kind})
 	}
 	return k
 }
@@ -125,15 +102,11 @@ func count(all []string, one string) int {
 
 const claimedAnnotation = "test.example.com/id"
 
-// A claiming step claims an id, and cleans up.
-type claiming struct {
-	step.Cleaner[*Thing]
-	claim func(req *request) error
+// claiming returns a step that claims.
+func claiming(s step.Step[*Thing], claim func(req *request) error) step.Step[*Thing] {
+	s.Claim = func(_ context.Context, req *request) error { return claim(req) }
+	return s
 }
-
-func (c claiming) Claim(_ context.Context, req *request) error { return c.claim(req) }
-
-var _ step.Claimer[*Thing] = claiming{}
 
 func claimID(id string) func(*request) error {
 	return func(req *request) error {
@@ -142,10 +115,8 @@ func claimID(id string) func(*request) error {
 	}
 }
 
-// A gatekeeper leaves those objects alone whose annotation names another operator.
-type gatekeeper struct{ step.Cleaner[*Thing] }
-
-func (gatekeeper) Gate(obj *Thing) (reason, message string) {
+// gateOf leaves those objects alone whose annotation names another operator.
+func gateOf(obj *Thing) (reason, message string) {
 	if other := obj.Annotations["operator"]; other != "" && other != "us" {
 		return "AnotherOperator", "reconciled by " + other
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -257,7 +256,7 @@ func (s *stage) step(text string) step.Step[*Thing] {
 	parts := strings.Split(text, "/")
 	name := parts[0]
 	do := func(verb string) doFunc {
-		return func(ctx context.Context, req *request) (ctrl.Result, error) {
+		return func(ctx context.Context, req *request) error {
 			call := verb + name
 			if verb != "Post " && len(parts) > 1 && !s.protected(req) && s.e.Finalizer() != "" {
 				call += " without the finalizer"
@@ -270,43 +269,38 @@ func (s *stage) step(text string) step.Step[*Thing] {
 		if err := req.Failure(); err != nil {
 			addTo(&s.calls, "(failed)")
 		}
-		_, err := do("Post ")(ctx, req)
-		return err
+		return do("Post ")(ctx, req)
 	}
-	c := cleaner{doing(name, do("Do ")), do("Cleanup ")}
-	var declared []condition.Declaration
+	made := doing(name, do("Do "))
+	has := func(part string) bool { return slices.Contains(parts[1:], part) }
 	for _, part := range parts[1:] {
 		if part[0] < 'a' {
 			d := condition.Declaration{Type: part}
 			if part == "Degraded" {
 				d.Polarity = condition.PolarityAbnormalTrue
 			}
-			declared = append(declared, d)
+			made.Conditions = append(made.Conditions, d)
 		}
 	}
-	cleans, posts := slices.Contains(parts, "clean"), slices.Contains(parts, "post")
-	switch {
-	case slices.Contains(parts, "claim"):
-		return claiming{c, func(req *request) error {
-			_, err := s.run(s.t.Context(), req, s.does["Claim "+name])
-			return err
-		}}
-	case slices.Contains(parts, "external"):
-		return step.External(name, do("Do "), do("Cleanup "))
-	case slices.Contains(parts, "gate"):
-		return gatekeeper{c}
-	case slices.Contains(parts, "select"):
-		return selective{c}
-	case cleans && posts:
-		return poster{c, post}
-	case cleans && len(declared) > 0:
-		return complaining{c, declared}
-	case cleans:
-		return c
-	case posts:
-		return posting{c.Step, post}
+	if has("claim") || has("external") || has("gate") || has("select") || has("clean") {
+		made.Cleanup = do("Cleanup ")
 	}
-	return keeper{c.Step, declared}
+	if has("claim") {
+		made.Claim = func(_ context.Context, req *request) error { return s.run(s.t.Context(), req, s.does["Claim "+name]) }
+	}
+	if has("external") {
+		made.Do = outside(made.Do)
+	}
+	if has("gate") {
+		made.Gate = gateOf
+	}
+	if has("select") {
+		made.Cleans = annotated
+	}
+	if has("post") {
+		made.Post = post
+	}
+	return made
 }
 
 // protected reports whether the server and the snapshot of a request have our finalizer.
@@ -314,14 +308,6 @@ func (s *stage) protected(req *request) bool {
 	obj := s.thing()
 	return obj != nil && slices.Contains(obj.Finalizers, s.e.Finalizer()) && slices.Contains(req.Snapshot().Finalizers, s.e.Finalizer())
 }
-
-// complaining is a step with a Cleanup and conditions.
-type complaining struct {
-	cleaner
-	declared []condition.Declaration
-}
-
-func (c complaining) Conditions() []condition.Declaration { return c.declared }
 
 // reconciles reconciles some times, and returns what is shown. What is the same again is shown once.
 func (s *stage) reconciles(times int) (shown []string) {

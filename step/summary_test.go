@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/step"
@@ -22,7 +21,7 @@ func TestTransitionTimesMoveWithTheStatus(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		var err error
-		w.engine(doing("A", func(context.Context, *request) (ctrl.Result, error) { return ctrl.Result{}, err }))
+		w.engine(doing("A", func(context.Context, *request) error { return err }))
 		w.must()
 		changed := func() time.Time {
 			return meta.FindStatusCondition(w.thing().Status.Conditions, "Ready").LastTransitionTime.UTC()
@@ -52,13 +51,13 @@ func TestTransitionTimesMoveWithTheStatus(t *testing.T) {
 func TestATypeWithoutConditions(t *testing.T) {
 	w := newWorld(t, configMap("a", nil))
 	e, err := step.New(step.Options[*corev1.ConfigMap]{Name: "maps", Client: w.client, Recorder: w},
-		step.Func("A", func(_ context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
+		step.Step[*corev1.ConfigMap]{Name: "A", Do: func(_ context.Context, req *step.Request[*corev1.ConfigMap]) error {
 			if req.Conditions != nil {
 				t.Error("there are conditions")
 			}
 			metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "seen", "true")
-			return ctrl.Result{}, errFirst
-		}))
+			return errFirst
+		}})
 	must(t, err)
 	if _, err := e.Reconcile(t.Context(), thingRequest); !errors.Is(err, errFirst) {
 		t.Errorf("got %v", err)

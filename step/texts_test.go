@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
@@ -36,16 +34,16 @@ func TestNoStatusStorm(t *testing.T) {
 		"numbers": func(i int) string { return fmt.Sprintf("request %d failed after %v", i, time.Duration(i)) },
 		"words":   func(int) string { return "the server says " + word() + " " + word() },
 	}
-	dos := map[string]func(req *request, text string) (ctrl.Result, error){
-		"error": func(_ *request, text string) (ctrl.Result, error) {
-			return ctrl.Result{}, errors.New(text)
+	dos := map[string]func(req *request, text string) error{
+		"error": func(_ *request, text string) error {
+			return errors.New(text)
 		},
-		"condition and error": func(req *request, text string) (ctrl.Result, error) {
+		"condition and error": func(req *request, text string) error {
 			req.Conditions.MarkUnhealthy("Found", condition.SeverityWarning, "Failing", text)
-			return ctrl.Result{}, errors.New(text)
+			return errors.New(text)
 		},
-		"several errors": func(_ *request, text string) (ctrl.Result, error) {
-			return ctrl.Result{}, errors.Join(errors.New(text), errFirst)
+		"several errors": func(_ *request, text string) error {
+			return errors.Join(errors.New(text), errFirst)
 		},
 	}
 	for textName, text := range texts {
@@ -55,7 +53,7 @@ func TestNoStatusStorm(t *testing.T) {
 				options := w.options()
 				options.Observers = nil
 				i := 0
-				w.engineWith(options, keeping("A", func(_ context.Context, req *request) (ctrl.Result, error) {
+				w.engineWith(options, keeping("A", func(_ context.Context, req *request) error {
 					i++
 					return do(req, text(i))
 				}, "Found"))
@@ -88,9 +86,9 @@ func TestHeldTextsOfTerminalFailures(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, newThing())
 		var remaining int
-		w.engine(doing("A", func(context.Context, *request) (ctrl.Result, error) {
+		w.engine(doing("A", func(context.Context, *request) error {
 			names := strings.Repeat("x", remaining) // not a number, of which changes are held
-			return ctrl.Result{}, failure.Mark(errors.New("in the way: "+names), failure.WithClass(failure.ClassTerminal))
+			return failure.Mark(errors.New("in the way: "+names), failure.WithClass(failure.ClassTerminal))
 		}))
 		written := func() bool {
 			pass(time.Second)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ctrlkit/ctrlkit/journal"
 )
@@ -27,24 +26,24 @@ var errLate = errors.New("the time of a step is over")
 // limited calls a phase of a step with a context that is done after the limit. A phase that takes
 // long is reported while it runs, and once more if it ignores that its context is done.
 func (r *Request[T]) limited(
-	ctx context.Context, p *part[T], phase journal.Phase, call func(context.Context, *Request[T]) (ctrl.Result, error),
-) (ctrl.Result, error) {
+	ctx context.Context, p *part[T], phase journal.Phase, call func(context.Context, *Request[T]) error,
+) error {
 	if r.limit == 0 { // the request was made by hand
 		return call(ctx, r)
 	}
 	began := time.Now()
 	report := func() {
-		r.reportLate(context.WithoutCancel(ctx), p.step.Name(), phase, time.Since(began).Round(time.Second))
+		r.reportLate(context.WithoutCancel(ctx), p.Name, phase, time.Since(began).Round(time.Second))
 	}
 	defer time.AfterFunc(r.limit/lateAfter, report).Stop()
 	defer time.AfterFunc(r.limit+time.Second, report).Stop()
 	limited, cancel := context.WithTimeoutCause(ctx, r.limit, errLate)
 	defer cancel()
-	result, err := call(limited, r)
+	err := call(limited, r)
 	if errors.Is(err, context.DeadlineExceeded) && errors.Is(context.Cause(limited), errLate) {
 		err = fmt.Errorf("its time of %v (Options.StepTimeout) is over: %w", r.limit, err)
 	}
-	return result, err
+	return err
 }
 
 // reportLate reports a phase of a step that is still running. It runs beside the step, and so does

@@ -8,9 +8,6 @@ import (
 	"testing"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
@@ -39,15 +36,15 @@ func TestStepTimeout(t *testing.T) {
 			w := newWorld(t, newThing())
 			options := w.options()
 			options.StepTimeout = tt.timeout
-			w.engineWith(options, doing("A", func(ctx context.Context, _ *request) (ctrl.Result, error) {
+			w.engineWith(options, doing("A", func(ctx context.Context, _ *request) error {
 				if tt.deaf {
 					ctx = context.WithoutCancel(ctx)
 				}
 				select {
 				case <-ctx.Done():
-					return ctrl.Result{}, ctx.Err()
+					return ctx.Err()
 				case <-time.After(tt.takes):
-					return ctrlkit.NoRequeue()
+					return nil
 				}
 			}))
 			_, _ = w.reconcile()

@@ -12,10 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -121,18 +119,18 @@ func TestTheJournalHasReads(t *testing.T) {
 // A patch is made before it is sent: the answer changes the object that it is made from.
 func TestAPatchFromTwoObjectsIsSent(t *testing.T) {
 	w := newWorld(t, newThing(), configMap("child", map[string]string{"a": "1"}))
-	w.engine(doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
+	w.engine(doing("A", func(ctx context.Context, req *request) error {
 		cm := &corev1.ConfigMap{}
 		if err := req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "child"}, cm); err != nil {
-			return ctrl.Result{}, err
+			return err
 		}
 		before := cm.DeepCopy()
 		cm.Data["a"] = "2"
 		meanwhile := mergePatch(`{"data":{"b":"1"}}`) // another client's, in the answer
 		if err := w.server.Patch(ctx, configMap("child", nil), meanwhile); err != nil {
-			return ctrl.Result{}, err
+			return err
 		}
-		return ctrlkit.RequeueIfError(req.Client.Patch(ctx, cm, client.MergeFrom(before)))
+		return req.Client.Patch(ctx, cm, client.MergeFrom(before))
 	}))
 	w.must()
 	got := &corev1.ConfigMap{}

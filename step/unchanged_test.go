@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -26,7 +25,7 @@ func skipping(t *testing.T, do doFunc, objects ...client.Object) (w *world, runs
 	options.APIReader = w.liveReader()
 	options.SkipUnchanged = true
 	runs = new(int)
-	w.engineWith(options, doing("A", func(ctx context.Context, req *request) (ctrl.Result, error) {
+	w.engineWith(options, doing("A", func(ctx context.Context, req *request) error {
 		*runs++
 		return do(ctx, req)
 	}))
@@ -81,23 +80,22 @@ func TestOnlySaved(t *testing.T) {
 			return req.Client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "child"}})
 		}},
 		"it waited": {do: func(context.Context, *world, *request) error {
-			_, err := ctrlkit.PollFor("something", time.Second)
-			return err
+			return ctrlkit.Poll("something", time.Second)
 		}},
 		"it failed": {do: func(context.Context, *world, *request) error { return errors.New("failed") }},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
 			var w *world
 			var got []bool
-			w, _ = skipping(t, func(ctx context.Context, req *request) (ctrl.Result, error) {
+			w, _ = skipping(t, func(ctx context.Context, req *request) error {
 				got = append(got, req.OnlySaved())
 				if err := req.Client.Get(ctx, client.ObjectKeyFromObject(settings), &corev1.Secret{}); client.IgnoreNotFound(err) != nil {
-					return ctrlkit.RequeueIfError(err)
+					return err
 				}
 				if len(got) > 1 || tt.do == nil {
-					return ctrlkit.NoRequeue()
+					return nil
 				}
-				return ctrlkit.RequeueIfError(tt.do(ctx, w, req))
+				return tt.do(ctx, w, req)
 			}, settings.DeepCopy())
 			_, _ = w.reconcile() // one of them fails
 			if tt.between != nil {
@@ -124,16 +122,16 @@ func changed(w *world, obj *corev1.Secret) *corev1.Secret {
 func TestAnnotate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		value := "1"
-		w, _ := skipping(t, func(ctx context.Context, req *request) (ctrl.Result, error) {
+		w, _ := skipping(t, func(ctx context.Context, req *request) error {
 			if err := req.Annotate(ctx, "example.com/a", value); err != nil {
-				return ctrlkit.RequeueIfError(err)
+				return err
 			}
 			var now Thing
 			if err := req.APIReader.Get(ctx, client.ObjectKeyFromObject(req.Object), &now); err != nil || now.Annotations["example.com/a"] != value {
 				t.Errorf("after Annotate, the API server has %v and error %v, want %q", now.Annotations, err, value)
 			}
 			same(t, "the field owner", "things", req.FieldOwner())
-			return ctrlkit.NoRequeue()
+			return nil
 		})
 		for _, value = range []string{"1", "1", "2", ""} {
 			w.must()

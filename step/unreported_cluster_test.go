@@ -11,14 +11,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -79,16 +77,16 @@ func TestIdleObjectsAndTheirWatches(t *testing.T) {
 }
 
 // readingAll is a Do that keeps a ConfigMap, and reads a Secret and a Service.
-func readingAll(ctx context.Context, req *request) (ctrl.Result, error) {
+func readingAll(ctx context.Context, req *request) error {
 	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child"}, Data: map[string]string{"a": "b"}}
 	if err := apply.Ensure(ctx, req, child); err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	if _, err := step.GetOrWait[*corev1.Secret](ctx, req, client.ObjectKey{Name: "named"}); err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	_, err := step.GetOrWait[*corev1.Service](ctx, req, client.ObjectKey{Name: "mapped"})
-	return ctrlkit.RequeueIfError(err)
+	return err
 }
 
 // watchingAll adds a watch of each way for what readingAll reads.

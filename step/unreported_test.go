@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -69,24 +68,24 @@ func (h *watched) start(wired bool, listed ...client.Object) {
 	}
 }
 
-func (h *watched) do(ctx context.Context, req *request) (ctrl.Result, error) {
+func (h *watched) do(ctx context.Context, req *request) error {
 	h.runs++
 	key := func(name string) client.ObjectKey { return client.ObjectKey{Namespace: "default", Name: name} }
 	for name, obj := range map[string]client.Object{"a": &corev1.Secret{}, "absent": &corev1.Secret{}, "n": &corev1.Node{}} {
 		if err := req.Client.Get(ctx, key(name), obj); client.IgnoreNotFound(err) != nil {
-			return ctrl.Result{}, err
+			return err
 		}
 	}
 	if err := req.Client.Get(ctx, key("a"), &corev1.Service{}); err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
 	if err := req.Client.List(ctx, &corev1.ServiceAccountList{}, client.InNamespace("default")); err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
 	if h.after > 0 {
-		return ctrlkit.ContinueAndRequeueAfter(h.after)
+		return ctrlkit.RequeueWithin(h.after)
 	}
-	return ctrlkit.NoRequeue()
+	return nil
 }
 
 // idle checks that a reconcile reads nothing.

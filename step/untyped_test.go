@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
@@ -46,15 +45,13 @@ func TestObjectsWithoutAType(t *testing.T) {
 	must(t, err)
 	must(t, client.IgnoreAlreadyExists(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}})))
 	cleaned := false
-	e, err := step.New(step.Options[*untyped]{Name: "looses", Kind: looseKind, Client: c, APIReader: c}, step.External("Work",
-		func(_ context.Context, req *step.Request[*untyped]) (ctrl.Result, error) {
-			must(t, unstructured.SetNestedField(req.Object.Object, "Done", "status", "phase"))
-			return ctrlkit.RequeueIfError(unstructured.SetNestedField(req.Object.Object, req.Object.GetGeneration(), "status", "observedGeneration"))
-		},
-		func(context.Context, *step.Request[*untyped]) (ctrl.Result, error) {
-			cleaned = true
-			return ctrlkit.NoRequeue()
-		}))
+	e, err := step.New(step.Options[*untyped]{Name: "looses", Kind: looseKind, Client: c, APIReader: c}, step.Step[*untyped]{Name: "Work", Do: func(_ context.Context, req *step.Request[*untyped]) error {
+		must(t, unstructured.SetNestedField(req.Object.Object, "Done", "status", "phase"))
+		return unstructured.SetNestedField(req.Object.Object, req.Object.GetGeneration(), "status", "observedGeneration")
+	}, Cleanup: func(context.Context, *step.Request[*untyped]) error {
+		cleaned = true
+		return nil
+	}})
 	must(t, err)
 	obj := loose()
 	must(t, c.Create(t.Context(), obj))
@@ -116,12 +113,10 @@ func TestControllersWithoutAType(t *testing.T) {
 // end is not that of an object with a pending cleanup.
 func TestAnotherKindWithoutAType(t *testing.T) {
 	w := newWorld(t)
-	e, err := step.New(step.Options[*untyped]{Name: "looses", Kind: looseKind, Client: w.client}, step.External("Work",
-		func(context.Context, *step.Request[*untyped]) (ctrl.Result, error) { return ctrlkit.NoRequeue() },
-		func(context.Context, *step.Request[*untyped]) (ctrl.Result, error) {
-			t.Error("it was cleaned up")
-			return ctrlkit.NoRequeue()
-		}))
+	e, err := step.New(step.Options[*untyped]{Name: "looses", Kind: looseKind, Client: w.client}, step.Step[*untyped]{Name: "Work", Do: func(context.Context, *step.Request[*untyped]) error { return nil }, Cleanup: func(context.Context, *step.Request[*untyped]) error {
+		t.Error("it was cleaned up")
+		return nil
+	}})
 	must(t, err)
 	other := loose()
 	other.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))

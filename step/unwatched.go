@@ -57,7 +57,7 @@ func (u *unwatched) isFirst(kind schema.GroupKind) bool {
 // remedyUnwatched is what the authors of an operator can do about a kind that nothing watches.
 const remedyUnwatched = "watch the kind with Owns, Watches and Engine.WrapHandler, or Engine.WatchNamed; " +
 	"list what Connect of an external resource reads in external.Options.Reads; " +
-	"or return a time, as ctrlkit.RequeueAfter and ctrlkit.PollFor do; " +
+	"or return a time, as ctrlkit.RequeueWithin and ctrlkit.Poll do; " +
 	"or list it in Options.Unwatched if a change need not be noticed"
 
 // soon is a time of another step within which a wait ends well enough.

@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,13 +32,13 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-type unwatchedDo = func(ctx context.Context, req *request) (ctrl.Result, error)
+type unwatchedDo = func(ctx context.Context, req *request) error
 
 // then returns a Do that reads, and ends with an outcome.
-func then(read func(ctx context.Context, req *request) error, end func() (ctrl.Result, error)) unwatchedDo {
-	return func(ctx context.Context, req *request) (ctrl.Result, error) {
+func then(read func(ctx context.Context, req *request) error, end func() error) unwatchedDo {
+	return func(ctx context.Context, req *request) error {
 		if err := client.IgnoreNotFound(read(ctx, req)); err != nil {
-			return ctrlkit.RequeueIfError(err)
+			return err
 		}
 		return end()
 	}
@@ -94,12 +93,12 @@ type unwatchedCase struct {
 }
 
 // hourly is the Do of what is outside the cluster.
-func hourly(context.Context, *request) (ctrl.Result, error) {
-	return ctrlkit.ContinueAndRequeueAfter(time.Hour)
+func hourly(context.Context, *request) error {
+	return ctrlkit.RequeueWithin(time.Hour)
 }
 
 func unwatchedCases() []unwatchedCase {
-	get, done := gets(aSecret), ctrlkit.NoRequeue
+	get, done := gets(aSecret), func() error { return nil }
 	const accused = "read Secret default/x, which nothing watches"
 	type on = func(e *step.Engine[*Thing], b *builder.Builder, c cache.Cache) *builder.Builder
 	watched := func(watch func(b *builder.Builder)) on {
@@ -115,8 +114,8 @@ func unwatchedCases() []unwatchedCase {
 	}
 	wrong := []unwatchedCase{
 		{name: "a cached read", do: then(get, done), want: []string{accused}},
-		{name: "a wait", do: then(get, func() (ctrl.Result, error) { return ctrlkit.WaitFor("Secret default/x") }), want: []string{accused}},
-		{name: "an exit", do: then(get, ctrlkit.Exit), want: []string{accused}},
+		{name: "a wait", do: then(get, func() error { return ctrlkit.Wait("Secret default/x") }), want: []string{accused}},
+		{name: "an exit", do: then(get, func() error { return ctrlkit.ErrExit }), want: []string{accused}},
 		{name: "a read of what is not there", do: then(func(ctx context.Context, req *request) error {
 			return errors.Join(get(ctx, req), client.IgnoreNotFound(req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "y"}, aSecret())))
 		}, done), want: []string{"read Secret default/y, which nothing watches"}},
@@ -136,7 +135,7 @@ func unwatchedCases() []unwatchedCase {
 		}, done), watch: watched(func(b *builder.Builder) { b.Owns(&corev1.ConfigMap{}) }), want: []string{accused}},
 		{name: "another kind is declared", do: then(get, done), declared: []client.Object{&corev1.ConfigMap{}}, want: []string{accused}},
 		{name: "a wait beside the time of another step", extra: doing("External", hourly), want: []string{accused},
-			do: then(get, func() (ctrl.Result, error) { return ctrlkit.WaitFor("Secret default/x") })},
+			do: then(get, func() error { return ctrlkit.Wait("Secret default/x") })},
 		{name: "a source of another kind", do: then(get, done), want: []string{accused}, watch: from(func(c cache.Cache) source.Source {
 			return source.Kind(c, client.Object(&corev1.ConfigMap{}), handler.EventHandler(toNothing))
 		})},
@@ -160,22 +159,22 @@ func unwatchedCases() []unwatchedCase {
 		{name: "a source that does not say its kind", do: then(get, done), watch: from(func(cache.Cache) source.Source {
 			return source.Channel(make(chan event.GenericEvent), handler.EventHandler(&handler.EnqueueRequestForObject{}))
 		})},
-		{name: "a step watches it", do: then(get, done), extra: watching{doing("Watch", passes), step.Watch{Object: &corev1.Secret{}, Owned: true}}},
+		{name: "a step watches it", do: then(get, done), extra: watching(doing("Watch", passes), step.Watch{Object: &corev1.Secret{}, Owned: true})},
 		{name: "declared", do: then(get, done), declared: []client.Object{&corev1.Secret{}}},
-		{name: "a time", do: then(get, func() (ctrl.Result, error) { return ctrlkit.RequeueAfter(time.Hour) })},
-		{name: "a time, and it continues", do: then(get, func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(time.Hour) })},
+		{name: "a time", do: then(get, func() error { return ctrlkit.AsError(ctrlkit.RequeueAfter(time.Hour)) })},
+		{name: "a time, and it continues", do: then(get, func() error { return ctrlkit.RequeueWithin(time.Hour) })},
 		{name: "a read beside the time of another step", extra: doing("External", hourly), do: then(get, done)},
-		{name: "a wait beside a poll", extra: doing("External", func(context.Context, *request) (ctrl.Result, error) {
-			return ctrlkit.ContinueAndRequeueAfter(time.Minute)
-		}), do: then(get, func() (ctrl.Result, error) { return ctrlkit.WaitFor("Secret default/x") })},
+		{name: "a wait beside a poll", extra: doing("External", func(context.Context, *request) error {
+			return ctrlkit.RequeueWithin(time.Minute)
+		}), do: then(get, func() error { return ctrlkit.Wait("Secret default/x") })},
 		{name: "a poll beside the time of another step", extra: doing("External", hourly),
-			do: then(get, func() (ctrl.Result, error) { return ctrlkit.PollFor("Secret default/x", time.Hour) })},
-		{name: "a poll", do: then(get, func() (ctrl.Result, error) { return ctrlkit.PollFor("Secret default/x", time.Hour) })},
-		{name: "a failure", do: then(get, func() (ctrl.Result, error) { return ctrlkit.RequeueIfError(errors.New("broken")) })},
+			do: then(get, func() error { return ctrlkit.Poll("Secret default/x", time.Hour) })},
+		{name: "a poll", do: then(get, func() error { return ctrlkit.Poll("Secret default/x", time.Hour) })},
+		{name: "a failure", do: then(get, func() error { return errors.New("broken") })},
 		{name: "another object of its own kind", do: then(gets(func() client.Object { return &Thing{} }), done)},
-		{name: "the answer to a write", do: func(ctx context.Context, req *request) (ctrl.Result, error) {
+		{name: "the answer to a write", do: func(ctx context.Context, req *request) error {
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}
-			return ctrlkit.RequeueIfError(req.Client.Patch(ctx, secret, mergePatch(`{"data":{"a":"Yg=="}}`)))
+			return req.Client.Patch(ctx, secret, mergePatch(`{"data":{"a":"Yg=="}}`))
 		}},
 		{name: "a kind that the server does not have", do: then(func(ctx context.Context, req *request) error {
 			u := &unstructured.Unstructured{}
@@ -199,7 +198,7 @@ func TestUnwatchedReads(t *testing.T) {
 			c.create(&Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}})
 			logged := &logLines{}
 			o := operator{name: "things", steps: []step.Step[*Thing]{doing("Read", test.do)}, unwatched: test.declared, logger: funcr.New(logged.add, funcr.Options{})}
-			if test.extra != nil {
+			if test.extra.Name != "" {
 				o.steps = slices.Insert(o.steps, 0, test.extra)
 			}
 			if test.watch != nil {
@@ -244,7 +243,7 @@ func TestUnwatchedReads(t *testing.T) {
 // What a watch that comes later reports is watched.
 func TestALaterWatchIsOne(t *testing.T) {
 	inCluster(t, func(c *cluster) {
-		o := operator{name: "things", steps: []step.Step[*Thing]{doing("Read", then(gets(aSecret), ctrlkit.NoRequeue))}}
+		o := operator{name: "things", steps: []step.Step[*Thing]{doing("Read", then(gets(aSecret), func() error { return nil }))}}
 		o.watchesLater = &corev1.Secret{}
 		c.start(o)
 		pass(30 * time.Second)
@@ -257,13 +256,13 @@ func TestALaterWatchIsOne(t *testing.T) {
 // A reconcile whose own write triggers the next one is not judged: only that one ends.
 func TestUnwatchedReadsBeforeAWrite(t *testing.T) {
 	inCluster(t, func(c *cluster) {
-		reads := then(gets(aSecret), ctrlkit.NoRequeue)
-		c.start(operator{name: "things", steps: []step.Step[*Thing]{doing("Read", func(ctx context.Context, req *request) (ctrl.Result, error) {
+		reads := then(gets(aSecret), func() error { return nil })
+		c.start(operator{name: "things", steps: []step.Step[*Thing]{doing("Read", func(ctx context.Context, req *request) error {
 			if req.Object.Annotations["seen"] == "" {
 				metav1.SetMetaDataAnnotation(&req.Object.ObjectMeta, "seen", "yes")
 				return reads(ctx, req)
 			}
-			return ctrlkit.RequeueAfter(time.Hour)
+			return ctrlkit.AsError(ctrlkit.RequeueAfter(time.Hour))
 		})}})
 		pass(30 * time.Second)
 		if got := c.unwatchedOf("things"); c.ran("things") < 2 || len(got) > 0 {
@@ -276,7 +275,7 @@ func TestUnwatchedReadsBeforeAWrite(t *testing.T) {
 func TestAnUnwatchedWaitBehindAPredicate(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		c.start(operator{
-			name: "things", steps: []step.Step[*Thing]{doing("Read", then(gets(aSecret), func() (ctrl.Result, error) { return ctrlkit.WaitFor("Secret default/x") }))},
+			name: "things", steps: []step.Step[*Thing]{doing("Read", then(gets(aSecret), func() error { return ctrlkit.Wait("Secret default/x") }))},
 			watch: func(b *builder.Builder) *builder.Builder {
 				return b.WithEventFilter(predicate.GenerationChangedPredicate{})
 			},
@@ -304,7 +303,7 @@ func TestUnwatchedReadsOfOtherPrograms(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, newThing(), configMap("x", nil))
-			e := w.engine(doing("Read", then(gets(func() client.Object { return &corev1.ConfigMap{} }), ctrlkit.NoRequeue)))
+			e := w.engine(doing("Read", then(gets(func() client.Object { return &corev1.ConfigMap{} }), func() error { return nil })))
 			must(t, test.wire(e))
 			w.must()
 			w.must() // the first one has written

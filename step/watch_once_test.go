@@ -14,21 +14,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A watching step keeps a ConfigMap, and declares a watch of it.
-type watching struct {
-	step.Step[*Thing]
-	watch step.Watch
+// watching returns a step with a watch.
+func watching(s step.Step[*Thing], watch step.Watch) step.Step[*Thing] {
+	s.Watches = func() []step.Watch { return []step.Watch{watch} }
+	return s
 }
-
-func (w watching) Watches() []step.Watch { return []step.Watch{w.watch} }
 
 // An object that is owned and that others may wait for is watched once: each of its events is noted
 // and recorded once, and leads to its owner and to those that it is named for.
@@ -36,17 +32,17 @@ func TestOwnedAndNamedWatch(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		var mu sync.Mutex
 		var noted, ran []string
-		keep := doing("Keep", func(ctx context.Context, req *request) (ctrl.Result, error) {
+		keep := doing("Keep", func(ctx context.Context, req *request) error {
 			mu.Lock()
 			ran = append(ran, req.Object.Name)
 			mu.Unlock()
 			if req.Object.Name != "a" {
-				return ctrlkit.NoRequeue()
+				return nil
 			}
-			return ctrlkit.RequeueIfError(apply.Ensure(ctx, req, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child"}}))
+			return apply.Ensure(ctx, req, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child"}})
 		})
 		c.create(&Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}})
-		c.start(operator{name: "things", steps: steps{watching{keep, step.Watch{
+		c.start(operator{name: "things", steps: steps{watching(keep, step.Watch{
 			Object: &corev1.ConfigMap{}, Owned: true,
 			Named: func(client.Object, schema.GroupKind) []client.ObjectKey {
 				return []client.ObjectKey{{Namespace: "default", Name: "b"}}
@@ -56,7 +52,7 @@ func TestOwnedAndNamedWatch(t *testing.T) {
 				defer mu.Unlock()
 				noted = append(noted, kind.Kind)
 			},
-		}}}})
+		})}})
 		pass(5 * time.Second)
 		mu.Lock()
 		noted, ran = nil, nil

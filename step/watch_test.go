@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -20,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -133,7 +131,7 @@ func TestTriggeredIsRecordedAtOnce(t *testing.T) {
 func TestOwnersWithoutANamespace(t *testing.T) {
 	w := newWorld(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid-n"}})
 	e, err := step.New(step.Options[*corev1.Node]{Name: "nodes", Client: w.client, Observers: []journal.Observer{w}},
-		step.Func("A", func(context.Context, *step.Request[*corev1.Node]) (ctrl.Result, error) { return ctrlkit.NoRequeue() }))
+		step.Step[*corev1.Node]{Name: "A", Do: func(context.Context, *step.Request[*corev1.Node]) error { return nil }})
 	must(t, err)
 	e.EventFilter().Create(event.CreateEvent{Object: childOf("child", metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n"})})
 	if _, err := e.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "n"}}); err != nil {

@@ -23,16 +23,15 @@ import (
 // eachDeclared calls connect for each watch that a step declares.
 func (e *Engine[T]) eachDeclared(connect func(w Watch, gvk schema.GroupVersionKind)) error {
 	for _, p := range e.plan.parts {
-		watcher, ok := p.step.(Watcher[T])
-		if !ok {
+		if p.Watches == nil {
 			continue
 		}
-		watches := watcher.Watches()
-		e.uses.setWatched(p.step.Name(), watches)
+		watches := p.Watches()
+		e.uses.setWatched(p.Name, watches)
 		for _, w := range watches {
 			gvk, err := e.options.Client.GroupVersionKindFor(w.Object)
 			if err != nil {
-				return fmt.Errorf("step %q watches %T: %w: register it with the scheme of the manager", p.step.Name(), w.Object, err)
+				return fmt.Errorf("step %q watches %T: %w: register it with the scheme of the manager", p.Name, w.Object, err)
 			}
 			connect(w, gvk)
 		}

@@ -15,24 +15,19 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A watcher is a step that reads the Secret which a label of its object names, and declares the
+// watcher returns a step that reads the Secret which a label of its object names, and declares the
 // watch of Secrets.
-type watcher struct {
-	step.Step[*Thing]
-	noted *int
-}
-
-func (w watcher) Watches() []step.Watch {
-	return []step.Watch{{
+func watcher(s step.Step[*Thing], noted *int) step.Step[*Thing] {
+	return watching(s, step.Watch{
 		Object: &corev1.Secret{},
 		NamedBy: func(obj client.Object) []client.ObjectKey {
 			return []client.ObjectKey{{Name: obj.GetLabels()["secret"]}}
 		},
 		Changed: func(before, now client.Object) bool {
-			*w.noted++
+			*noted++
 			return before == nil || now == nil || before.GetLabels()["matters"] != now.GetLabels()["matters"]
 		},
-	}}
+	})
 }
 
 // A declared watch reconciles the objects that name what has changed, as far as its change counts,
@@ -49,7 +44,7 @@ func TestDeclaredWatchOfNamedObjects(t *testing.T) {
 		c.create(secret("a"))
 		c.create(secret("b"))
 		noted := 0
-		c.start(operator{name: "things", steps: steps{watcher{doing("A", passes), &noted}}})
+		c.start(operator{name: "things", steps: steps{watcher(doing("A", passes), &noted)}})
 		pass(5 * time.Second)
 		for _, happens := range []struct {
 			name string

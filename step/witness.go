@@ -57,7 +57,7 @@ func domainOf(finalizer string) string {
 }
 
 // WasClaimed reports whether the engine has put its finalizer on the object for the claim of a
-// [Claimer], in an earlier reconcile. The managed fields of the object show that, also to a process
+// Claim, in an earlier reconcile. The managed fields of the object show that, also to a process
 // that has not seen the claim, and after another client has removed all annotations that the claim
 // has written.
 //
@@ -98,9 +98,9 @@ func onlyClaims[T client.Object](parts []*part[T]) bool {
 	claimers := 0
 	for _, p := range parts {
 		switch {
-		case p.claimer != nil:
+		case p.Claim != nil:
 			claimers++
-		case p.cleaner != nil:
+		case p.Cleanup != nil:
 			return false
 		}
 	}

@@ -41,10 +41,10 @@ func TestClaimsAreWitnessed(t *testing.T) {
 			}
 			had, was := false, false
 			reconcile := func() {
-				do := claiming{cleaning("A", passes, passes), func(req *request) error {
+				do := claiming(cleaning("A", passes, passes), func(req *request) error {
 					had, was = req.HasFinalizer(), req.WasClaimed()
 					return claimID("one")(req)
-				}}
+				})
 				e, err := step.New(step.Options[*Thing]{Name: "things", Client: c.as("things"), Finalizer: finalizer}, tt.steps(do)...)
 				c.must(err)
 				_, err = e.Reconcile(t.Context(), key)

@@ -401,13 +401,6 @@ func forbiddenError() error {
 	return apierrors.NewForbidden(things, "a", errors.New("no permission"))
 }
 
-var (
-	_ step.Cleaner[*Thing]           = cleaner{}
-	_ step.PostStep[*Thing]          = poster{}
-	_ step.PostStep[*Thing]          = posting{}
-	_ step.ConditionDeclarer[*Thing] = keeper{}
-)
-
 // bubble runs a test in a time of its own, which stands still while it works.
 func bubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()

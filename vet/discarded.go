@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
+	"slices"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
@@ -110,6 +111,15 @@ func (c *checker) call(expr ast.Expr, how discard, targets []ast.Expr) {
 	if len(results) == 2 && isResult(results[0]) && discarded(0) {
 		c.dropped(call)
 	}
+	if len(results) == 1 && isError(results[0]) && discarded(0) && c.isOutcome(call) {
+		c.report(call, types.ExprString(call.Fun)+" returns an outcome and does nothing by itself: return it", c.returnFix(call, how, "")...)
+	}
+}
+
+// isOutcome reports whether a call returns an outcome of package ctrlkit as an error.
+func (c *checker) isOutcome(call *ast.CallExpr) bool {
+	f := c.program.callee(call)
+	return f != nil && pathOf(f) == rootPath && f.Signature().Recv() == nil && slices.Contains([]string{"Wait", "Poll", "RequeueWithin", "AsError"}, f.Name())
 }
 
 // dropped reports a call of a function of the package that returns times for another reconcile, if
@@ -175,7 +185,7 @@ func (c *checker) runFix(call *ast.CallExpr, how discard) []analysis.SuggestedFi
 // of a block in a function that returns an outcome, where no statement beside it becomes
 // unreachable.
 func (c *checker) returnFix(call *ast.CallExpr, how discard, more string) []analysis.SuggestedFix {
-	if how != byStatement || !c.endsBlock() || !c.returnsOutcome() {
+	if how != byStatement || !c.endsBlock() || !c.returnsSame(call) {
 		return nil
 	}
 	edits := []analysis.TextEdit{{Pos: call.Pos(), End: call.Pos(), NewText: []byte("return ")}}
@@ -199,6 +209,17 @@ func (c *checker) function() (*ast.FuncType, *types.Signature) {
 		return nil, nil
 	}
 	return c.program.signature(f.Node())
+}
+
+// returnsSame reports whether the function returns what a call does, or what the action that it makes
+// does.
+func (c *checker) returnsSame(call *ast.CallExpr) bool {
+	results := resultsOf(c.pass.TypesInfo.TypeOf(call))
+	if len(results) == 1 && isError(results[0]) {
+		_, signature := c.function()
+		return signature != nil && signature.Results().Len() == 1 && isError(signature.Results().At(0).Type())
+	}
+	return c.returnsOutcome()
 }
 
 func (c *checker) returnsOutcome() bool {

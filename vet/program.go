@@ -320,6 +320,24 @@ func (p *program) function(at inspector.Cursor, e ast.Expr) (inspector.Cursor, b
 	return inspector.Cursor{}, false
 }
 
+// shows reports whether the package shows how a step is made: by a literal, a function of the
+// package, or one of this module. References and external resources have conditions that only their
+// options name, and other packages see; named says that they count as shown.
+func shows(p *program, e ast.Expr, named bool) bool {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.CompositeLit:
+		return true
+	case *ast.CallExpr:
+		f := p.callee(e)
+		_, here := p.functions[f]
+		return here || ours(pathOf(f)) && (named || pathOf(f) != referencePath && pathOf(f) != externalPath)
+	case *ast.Ident, *ast.SelectorExpr:
+		v, ok := p.info.Uses[nameOf(e)].(*types.Var)
+		return ok && len(p.values[v]) == 1 && shows(p, p.values[v][0], named)
+	}
+	return false
+}
+
 // signature returns the type of a function and its signature: a declaration or a literal.
 func (p *program) signature(function ast.Node) (*ast.FuncType, *types.Signature) {
 	switch f := function.(type) {

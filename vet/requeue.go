@@ -13,7 +13,7 @@ import (
 
 // timed are the functions of package ctrlkit whose outcome has a time or a backoff.
 var timed = map[string]bool{
-	"RequeueAfter": true, "RequeueImmediately": true, "RequeueWithBackoff": true, "PollFor": true, "ContinueAndRequeueAfter": true,
+	"RequeueAfter": true, "RequeueImmediately": true, "RequeueWithBackoff": true, "Poll": true, "RequeueWithin": true,
 }
 
 // requeues reports whether a function asks for another reconcile at some time, or may do so through
@@ -84,10 +84,22 @@ func (p *program) requeueCall(call *ast.CallExpr) bool {
 			return f.Name() == "Enqueue" || f.Name() == "EnqueueAfter" || f.Name() == "AddAfter"
 		case path == stepPath, p.runsAction(call):
 			return false // what is run is in the package, or was made by a call that is found here
+		case !ours(path) && takesRequest(f):
+			return true // its error may be a time
 		}
 	}
 	for _, result := range resultsOf(p.info.TypeOf(call)) {
 		if isResult(result) || isAction(result) {
+			return true
+		}
+	}
+	return false
+}
+
+// takesRequest reports whether a function is for steps.
+func takesRequest(f *types.Func) bool {
+	for param := range f.Signature().Params().Variables() {
+		if _, ok := isRequest(param.Type()); ok {
 			return true
 		}
 	}
@@ -121,7 +133,7 @@ func (p *program) answersWithTime(f *types.Func, seen map[*types.Func]bool) bool
 				continue
 			}
 			next := p.callee(call)
-			if next != nil && ((pathOf(next) == rootPath && timed[next.Name()] && next.Name() != "PollFor") || p.answersWithTime(next, seen)) {
+			if next != nil && ((pathOf(next) == rootPath && timed[next.Name()]) || p.answersWithTime(next, seen)) {
 				return true
 			}
 		case 2:

@@ -42,7 +42,7 @@ func newSetup(p *program) *setup {
 		case *ast.CallExpr:
 			s.call(n)
 		case *ast.CompositeLit:
-			s.literal(n)
+			s.literal(c, n)
 		}
 	}
 	for object, at := range s.engines {
@@ -220,9 +220,8 @@ func (s *setup) watchAll(call *ast.CallExpr) {
 
 // foreignSteps looks for steps of other modules, which may declare watches.
 func (s *setup) foreignSteps(call *ast.CallExpr) {
-	for i, arg := range call.Args {
-		t := named(s.program.info.TypeOf(arg))
-		if i > 0 && t != nil && t.Obj().Pkg() != s.program.pkg && !ours(pathOf(t.Obj())) {
+	for _, arg := range call.Args {
+		if isNamed(s.program.info.TypeOf(arg), stepPath, "Step") && !shows(s.program, arg, true) {
 			s.opaque = true
 		}
 	}
@@ -269,7 +268,7 @@ func addsWatches(t types.Type) bool {
 	return false
 }
 
-func (s *setup) literal(literal *ast.CompositeLit) {
+func (s *setup) literal(at inspector.Cursor, literal *ast.CompositeLit) {
 	p := s.program
 	n := named(p.info.TypeOf(literal))
 	if n == nil {
@@ -279,6 +278,12 @@ func (s *setup) literal(literal *ast.CompositeLit) {
 	switch {
 	case path == stepPath && name == "Watch":
 		s.watchField(literal, "Object")
+	case path == stepPath && name == "Step":
+		p.fields(literal, func(field *types.Var, value ast.Expr) {
+			if _, here := p.function(at, value); field.Name() == "Watches" && !here {
+				s.opaque = true // it is declared elsewhere
+			}
+		})
 	case path == sourcePath && name == "Kind": // in old versions of controller-runtime
 		s.watchField(literal, "Type")
 	case path == sourcePath:

@@ -41,10 +41,6 @@ func (s *sharing) function(f ast.Node) {
 	decl, isDecl := f.(*ast.FuncDecl)
 	if isDecl {
 		o, _ := s.program.info.Defs[decl.Name].(*types.Func)
-		if signature.Recv() != nil && decl.Name.Name == "Gate" && isGate(signature) {
-			s.mark(function, 0, "Gate is called with it")
-			return
-		}
 		if !s.program.escapes[o] {
 			return
 		}
@@ -60,11 +56,6 @@ func isMapFunc(s *types.Signature) bool {
 	}
 	requests, ok := s.Results().At(0).Type().Underlying().(*types.Slice)
 	return ok && isNamed(requests.Elem(), resultPath, "Request") && isObjectType(s.Params().At(1).Type())
-}
-
-// isGate reports whether a method has the signature of step.Gatekeeper.
-func isGate(s *types.Signature) bool {
-	return s.Params().Len() == 1 && s.Results().Len() == 2 && isObjectType(s.Params().At(0).Type())
 }
 
 // isObjectType reports whether t is client.Object, or a pointer to an object.
@@ -151,6 +142,7 @@ func (s *sharing) callbacks(at inspector.Cursor, literal *ast.CompositeLit) {
 		switch why := name + "." + field.Name() + " is called with it"; {
 		case path == "k8s.io/client-go/tools/cache" && name == "ResourceEventHandlerFuncs",
 			path == stepPath && name == "Watch" && field.Name() != "Object" && field.Name() != "Later",
+			path == stepPath && name == "Step" && field.Name() == "Gate",
 			path == handlersPath && field.Name() == "Selects":
 			s.markAll(at, value, why)
 		}

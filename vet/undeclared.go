@@ -129,24 +129,7 @@ func (u *undeclared) steps(call *ast.CallExpr) {
 		return
 	}
 	for _, arg := range call.Args {
-		t := named(u.program.info.TypeOf(arg))
-		if t == nil || t.Obj().Pkg() == u.program.pkg {
-			continue
-		}
-		if !ours(pathOf(t.Obj())) {
-			u.opaque = true
-			return
-		}
-		made, ok := ast.Unparen(arg).(*ast.CallExpr)
-		if t.Obj().Name() != "Step" && t.Obj().Name() != "Cleaner" {
-			continue // options
-		}
-		if !ok {
-			u.opaque = true
-			return
-		}
-		f := u.program.callee(made)
-		if _, here := u.program.functions[f]; !here && (!ours(pathOf(f)) || pathOf(f) == referencePath || pathOf(f) == externalPath) {
+		if isNamed(u.program.info.TypeOf(arg), stepPath, "Step") && !shows(u.program, arg, false) {
 			u.opaque = true
 			return
 		}
@@ -177,7 +160,7 @@ func (u *undeclared) mark(at inspector.Cursor, call *ast.CallExpr) {
 	if len(all) > 0 {
 		hint = "declared: " + strings.Join(all, ", ")
 	}
-	u.report(call.Args[0], fmt.Sprintf("condition %q is set and not declared, which panics: declare it in the method Conditions of the step (%s)", name, hint))
+	u.report(call.Args[0], fmt.Sprintf("condition %q is set and not declared, which panics: declare it in Conditions of the step (%s)", name, hint))
 }
 
 // knows reports whether the package shows all declarations of the set that is used at a node.

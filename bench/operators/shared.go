@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/bench/process"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
@@ -48,7 +49,7 @@ func addShared(mgr ctrl.Manager, settings process.Settings) error {
 	}
 	_, err = registry.Register(handlers.Steps(handlerName, handlers.StepsOptions[*widget.Widget]{
 		Finalizer: widget.Finalizer, Complete: true, SkipUnchanged: true, Resync: true,
-	}, cleanup{}, childrenStep()))
+	}, cleanup, childrenStep()))
 	return err
 }
 
@@ -62,7 +63,7 @@ func addSharedHandlers(mgr ctrl.Manager, settings process.Settings) error {
 	for i := range settings.Handlers {
 		all = append(all, handlers.Handler[*corev1.ConfigMap]{
 			Name:     fmt.Sprintf("idle-%02d", i),
-			OnChange: func(context.Context, *corev1.ConfigMap) (ctrl.Result, error) { return idle() },
+			OnChange: func(context.Context, *corev1.ConfigMap) error { return ctrlkit.AsError(idle()) },
 		})
 	}
 	_, err = registry.Register(all...)

@@ -10,7 +10,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/bench/process"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
@@ -43,7 +42,7 @@ func AddSteps(mgr ctrl.Manager, settings process.Settings, shard *sharding.Shard
 // NewSteps returns the operator that is made of steps.
 func NewSteps(options step.Options[*widget.Widget]) (*step.Engine[*widget.Widget], error) {
 	options.Name, options.Finalizer = controllerName, widget.Finalizer
-	return step.New(options, cleanup{}, childrenStep())
+	return step.New(options, cleanup, childrenStep())
 }
 
 // childrenStep returns the step that keeps the three children, and watches them. It is all of the
@@ -57,16 +56,7 @@ func childrenStep() step.Step[*widget.Widget] {
 
 // cleanup is a step that stands for something outside the cluster: an object has a finalizer
 // because of it.
-type cleanup struct{}
-
-var _ step.Cleaner[*widget.Widget] = cleanup{}
-
-func (cleanup) Name() string { return "Cleanup" }
-
-func (cleanup) Do(context.Context, *step.Request[*widget.Widget]) (ctrl.Result, error) {
-	return ctrlkit.NoRequeue()
-}
-
-func (cleanup) Cleanup(context.Context, *step.Request[*widget.Widget]) (ctrl.Result, error) {
-	return ctrlkit.NoRequeue()
+var cleanup = step.Step[*widget.Widget]{
+	Name:    "Cleanup",
+	Cleanup: func(context.Context, *step.Request[*widget.Widget]) error { return nil },
 }

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/01_cronjob/manager"
 	"github.com/ctrlkit/ctrlkit/failure"
@@ -50,23 +49,14 @@ func (c *CronJobController) Engine() (*step.Engine[*v1.CronJob], error) {
 		// The names of controllers are unique in a process, and "cronjob" may be taken.
 		Name: "ctrlkit-cronjob", Client: c.Client, APIReader: c.APIReader, Recorder: c.Recorder, Observers: c.Observers,
 		Failures: failure.Table{Backoffs: backoffs}, SkipUnchanged: true,
-	}, runs{c})
+	}, step.Step[*v1.CronJob]{Name: "Runs", Do: step.Workflow(c.runs), Conditions: manager.Conditions()})
 }
 
-// runs is the step that starts the runs of a CronJob.
-type runs struct{ *CronJobController }
-
-var _ step.ConditionDeclarer[*v1.CronJob] = runs{}
-
-func (runs) Name() string                        { return "Runs" }
-func (runs) Conditions() []condition.Declaration { return manager.Conditions() }
-
-func (r runs) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
-	return step.RunWorkflow(ctx, req, func(req *step.Request[*v1.CronJob]) ctrlkit.Action {
-		state := manager.NewCronJobControllerManagerState(req.Client, req.Object)
-		impl := manager.NewCronJobControllerManagerImpl(req, r.APIReader, r.Recorder, r.Now())
-		return workflow(manager.NewCronJobControllerManager(state, impl, req.Logger), req.Object)
-	})
+// runs starts the runs of a CronJob.
+func (c *CronJobController) runs(req *step.Request[*v1.CronJob]) ctrlkit.Action {
+	state := manager.NewCronJobControllerManagerState(req.Client, req.Object)
+	impl := manager.NewCronJobControllerManagerImpl(req, c.APIReader, c.Recorder, c.Now())
+	return workflow(manager.NewCronJobControllerManager(state, impl, req.Logger), req.Object)
 }
 
 // workflow arranges the actions for a CronJob.

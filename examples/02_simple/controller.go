@@ -27,8 +27,8 @@ func addController(mgr ctrl.Manager, observers ...journal.Observer) (*step.Engin
 		Name: "simple", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("simple-operator"), Observers: observers,
 		SkipUnchanged: true, // the result depends only on the spec
 	},
-		ensureNonZeroDivisor{},
-		step.Func("Divide", divide),
+		nonZeroDivisor,
+		step.Step[*v1.Simple]{Name: "Divide", Do: divide},
 	)
 	if err != nil {
 		return nil, err
@@ -36,33 +36,28 @@ func addController(mgr ctrl.Manager, observers ...journal.Observer) (*step.Engin
 	return engine, engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Simple{}))
 }
 
-// ensureNonZeroDivisor maintains the condition DivisorNonZero, and ends the reconcile if the
-// divisor is zero.
-type ensureNonZeroDivisor struct{}
-
-var _ step.ConditionDeclarer[*v1.Simple] = ensureNonZeroDivisor{}
-
-func (ensureNonZeroDivisor) Name() string { return "EnsureNonZeroDivisor" }
-
-func (ensureNonZeroDivisor) Conditions() []condition.Declaration {
-	return []condition.Declaration{{Type: v1.ConditionDivisorNonZero}}
+// nonZeroDivisor keeps the condition DivisorNonZero, and ends the reconcile if the divisor is zero.
+var nonZeroDivisor = step.Step[*v1.Simple]{
+	Name:       "EnsureNonZeroDivisor",
+	Conditions: []condition.Declaration{{Type: v1.ConditionDivisorNonZero}},
+	Do:         ensureNonZeroDivisor,
 }
 
-func (ensureNonZeroDivisor) Do(_ context.Context, req *step.Request[*v1.Simple]) (ctrl.Result, error) {
+func ensureNonZeroDivisor(_ context.Context, req *step.Request[*v1.Simple]) error {
 	if req.Object.Spec.Divisor == 0 {
 		// The user must change the spec, and the change triggers a reconcile: this is neither a
 		// wait nor a failure.
 		req.Object.Status.Quotient, req.Object.Status.Remainder = nil, nil
 		req.Conditions.MarkUnhealthy(v1.ConditionDivisorNonZero, condition.SeverityError, "DivisorIsZero", "division by zero: change spec.divisor")
-		return ctrlkit.Exit()
+		return ctrlkit.ErrExit
 	}
 	req.Conditions.MarkHealthy(v1.ConditionDivisorNonZero, "DivisorIsNotZero", "")
-	return ctrlkit.NoRequeue()
+	return nil
 }
 
 // divide sets the result in the status.
-func divide(_ context.Context, req *step.Request[*v1.Simple]) (ctrl.Result, error) {
+func divide(_ context.Context, req *step.Request[*v1.Simple]) error {
 	spec, status := req.Object.Spec, &req.Object.Status
 	status.Quotient, status.Remainder = new(spec.Dividend/spec.Divisor), new(spec.Dividend%spec.Divisor)
-	return ctrlkit.NoRequeue()
+	return nil
 }

@@ -30,7 +30,7 @@ func addController(mgr ctrl.Manager, observers ...journal.Observer) error {
 		Name: "rwexternal", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("rwexternal-operator"), Observers: observers,
 		SkipUnchanged: true, // it depends only on the spec and two Secrets
 	},
-		readInput{},
+		input,
 		newOutput(),
 	)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
@@ -22,36 +21,32 @@ type division struct{ dividend, divisor int64 }
 
 var divisionKey = step.NewKey[division]("division")
 
-// readInput waits for the input Secret, reads it, and reports mistakes in it.
-type readInput struct{}
-
-var _ step.ConditionDeclarer[*v1.RWExternal] = readInput{}
-
-func (readInput) Name() string { return "ReadInput" }
-
-func (readInput) Conditions() []condition.Declaration {
-	return []condition.Declaration{{Type: v1.ConditionInputReady}}
+// input waits for the input Secret, reads it, and reports mistakes in it.
+var input = step.Step[*v1.RWExternal]{
+	Name:       "ReadInput",
+	Conditions: []condition.Declaration{{Type: v1.ConditionInputReady}},
+	Do:         readInput,
 }
 
-func (readInput) Do(ctx context.Context, req *step.Request[*v1.RWExternal]) (ctrl.Result, error) {
+func readInput(ctx context.Context, req *step.Request[*v1.RWExternal]) error {
 	key := inputOf(req.Object)
 	secret, err := step.GetOrWait[*corev1.Secret](ctx, req, key)
 	if err != nil {
 		if len(ctrlkit.Waits(err)) > 0 {
 			req.Conditions.MarkUnhealthy(v1.ConditionInputReady, condition.SeverityInfo, "SecretNotFound", fmt.Sprintf("Secret %s does not exist: create it with the keys dividend and divisor", key))
 		}
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	numbers, problem := divisionOf(secret)
 	if problem != "" {
 		// The user must change the Secret, and the change triggers a reconcile. The message has the
 		// key and not its value, which is secret.
 		req.Conditions.MarkUnhealthy(v1.ConditionInputReady, condition.SeverityError, "InvalidInput", fmt.Sprintf("Secret %s: %s", key, problem))
-		return ctrlkit.Exit()
+		return ctrlkit.ErrExit
 	}
 	req.Conditions.MarkHealthy(v1.ConditionInputReady, "InputRead", "")
 	step.Put(req, divisionKey, numbers)
-	return ctrlkit.NoRequeue()
+	return nil
 }
 
 // divisionOf reads the numbers in a Secret. problem describes a missing or invalid key.

@@ -28,14 +28,12 @@ func newOutput() step.Step[*v1.RWExternal] {
 func wantOutput(_ context.Context, req *step.Request[*v1.RWExternal], want *apply.Set) error {
 	numbers, ok := step.Lookup(req, divisionKey)
 	if !ok {
-		_, wait := ctrlkit.WaitFor("the input")
-		return wait
+		return ctrlkit.Wait("the input")
 	}
 	if numbers.divisor == 0 { // a valid input without a result: the output stays as it is
 		req.Conditions.MarkUnhealthy(v1.ConditionOutputReady, condition.SeverityError, "DivisorIsZero",
 			fmt.Sprintf("division by zero: change the key divisor of Secret %s", inputOf(req.Object)))
-		_, exit := ctrlkit.Exit()
-		return exit
+		return ctrlkit.ErrExit
 	}
 	key := outputOf(req.Object)
 	want.Add(&corev1.Secret{

@@ -48,7 +48,7 @@ func TestReadInput(t *testing.T) {
 			if tt.input != nil {
 				options = append(options, steptest.WithObjects(newSecret("numbers", tt.input)))
 			}
-			got := steptest.Do(t, readInput{}, newDivide(), options...)
+			got := steptest.Do(t, input, newDivide(), options...)
 			if got.Conditions[v1.ConditionInputReady] != tt.condition || got.Passed != tt.passed || got.Err != nil {
 				t.Errorf("got %+v, want the condition %q, passed: %t", got, tt.condition, tt.passed)
 			}

@@ -43,9 +43,9 @@ func addController(mgr ctrl.Manager, dns DNS, observers ...journal.Observer) (*s
 		Name: "website", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("website-operator"),
 		Observers: observers, SkipUnchanged: true,
 	},
-		step.Func("Credentials", readCredentials),
+		step.Step[*v1.Website]{Name: "Credentials", Do: readCredentials},
 		newParts(),
-		step.External("DNS", dnsRecord{dns}.ensure, dnsRecord{dns}.remove),
+		step.Step[*v1.Website]{Name: "DNS", Do: dnsRecord{dns}.ensure, Cleanup: dnsRecord{dns}.remove},
 	)
 	if err != nil {
 		return nil, err
@@ -59,13 +59,13 @@ func addController(mgr ctrl.Manager, dns DNS, observers ...journal.Observer) (*s
 // credentials is the hash of the Secret, which readCredentials passes to the Deployment.
 var credentials = step.NewKey[string]("hash of the credentials")
 
-func readCredentials(ctx context.Context, req *step.Request[*v1.Website]) (ctrl.Result, error) {
+func readCredentials(ctx context.Context, req *step.Request[*v1.Website]) error {
 	secret, err := step.GetOrWait[*corev1.Secret](ctx, req, client.ObjectKey{Name: req.Object.Spec.CredentialsSecret})
 	if err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	step.Put(req, credentials, fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, secret.Data)))) // fmt orders the keys
-	return ctrlkit.NoRequeue()
+	return nil
 }
 
 // newParts returns the step that keeps the objects of a Website. The Deployment needs those before it to exist, and the Ingress
@@ -144,13 +144,13 @@ func labelsOf(site *v1.Website) map[string]string {
 
 type dnsRecord struct{ dns DNS }
 
-func (r dnsRecord) ensure(ctx context.Context, req *step.Request[*v1.Website]) (ctrl.Result, error) {
+func (r dnsRecord) ensure(ctx context.Context, req *step.Request[*v1.Website]) error {
 	if err := r.dns.Ensure(ctx, req.Object.Spec.Host, req.Object.Name+"."+req.Object.Namespace+".svc", req.Object); err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
-	return ctrlkit.ContinueAndRequeueAfter(10 * time.Minute) // no watch reports changes of the record
+	return ctrlkit.RequeueWithin(10 * time.Minute) // no watch reports changes of the record
 }
 
-func (r dnsRecord) remove(ctx context.Context, req *step.Request[*v1.Website]) (ctrl.Result, error) {
-	return ctrlkit.RequeueIfError(r.dns.Remove(ctx, req.Object.Spec.Host, req.Object))
+func (r dnsRecord) remove(ctx context.Context, req *step.Request[*v1.Website]) error {
+	return r.dns.Remove(ctx, req.Object.Spec.Host, req.Object)
 }

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
 	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
@@ -63,15 +62,15 @@ func planFor(t *testing.T, c *exampletest.Cluster, name string, edit func(*v1.We
 	parts := newParts()
 	dry := client.NewDryRunClient(c.WithWatch)
 	engine, err := step.New(step.Options[*v1.Website]{Name: "website", Client: dry, APIReader: dry},
-		step.Func("Credentials", readCredentials),
-		step.Func("Plan", func(ctx context.Context, req *step.Request[*v1.Website]) (ctrl.Result, error) {
+		step.Step[*v1.Website]{Name: "Credentials", Do: readCredentials},
+		step.Step[*v1.Website]{Name: "Plan", Do: func(ctx context.Context, req *step.Request[*v1.Website]) error {
 			spec := req.Object.Spec.DeepCopy()
 			defer func() { req.Object.Spec = *spec }() // a step may not change it
 			edit(&req.Object.Spec)
 			var err error
 			result, err = apply.PlanFor(ctx, req, parts)
-			return ctrlkit.RequeueIfError(err)
-		}))
+			return err
+		}})
 	exampletest.Must(t, err)
 	_, err = engine.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: c.Namespace, Name: name}})
 	exampletest.Must(t, err)

@@ -13,10 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
 	"github.com/ctrlkit/ctrlkit/failure"
@@ -35,11 +33,11 @@ func TestCredentials(t *testing.T) {
 	hashOf := func(secret *corev1.Secret) (hash string) {
 		t.Helper()
 		got := steptest.Do(t, step.GroupOrdered("both",
-			step.Func("Credentials", readCredentials),
-			step.Func("Look", func(_ context.Context, req *step.Request[*v1.Website]) (ctrl.Result, error) {
+			step.Step[*v1.Website]{Name: "Credentials", Do: readCredentials},
+			step.Step[*v1.Website]{Name: "Look", Do: func(_ context.Context, req *step.Request[*v1.Website]) error {
 				hash, _ = step.Lookup(req, credentials)
-				return ctrlkit.NoRequeue()
-			}),
+				return nil
+			}},
 		), newShop(), kit(t, secret)...)
 		if !got.Passed || got.Err != nil {
 			t.Fatalf("got %+v", got)
@@ -55,7 +53,7 @@ func TestCredentials(t *testing.T) {
 }
 
 func TestCredentialsAreWaitedFor(t *testing.T) {
-	got := steptest.Do(t, step.Func("Credentials", readCredentials), newShop(), kit(t)...)
+	got := steptest.Do(t, step.Step[*v1.Website]{Name: "Credentials", Do: readCredentials}, newShop(), kit(t)...)
 	if diff := cmp.Diff([]string{"Secret default/credentials"}, got.Waits); diff != "" || got.Passed || got.Err != nil {
 		t.Errorf("got %+v; waits (-want +got):\n%s", got, diff)
 	}
@@ -122,7 +120,7 @@ func TestPartsOfOthersAreLeftAlone(t *testing.T) {
 
 func TestRecord(t *testing.T) {
 	dns := newMemoryDNS()
-	record := step.External("DNS", dnsRecord{dns}.ensure, dnsRecord{dns}.remove)
+	record := step.Step[*v1.Website]{Name: "DNS", Do: dnsRecord{dns}.ensure, Cleanup: dnsRecord{dns}.remove}
 	if got := steptest.Do(t, record, newShop(), kit(t)...); !got.Passed || got.After != 10*time.Minute || dns.target("shop.example.com") != "shop.default.svc" {
 		t.Errorf("got %+v and target %q", got, dns.target("shop.example.com"))
 	}

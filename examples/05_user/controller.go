@@ -46,7 +46,7 @@ func addControllers(mgr ctrl.Manager, d dependencies, observers ...journal.Obser
 	ofUsers := accounts{d, userServerOf}
 	servers, err := step.New(step.Options[*v1.Server]{
 		Name: "server", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: recorder, Observers: observers, SkipUnchanged: true,
-	}, connection{d}, reference.Require(reference.Of[*v1.Server](credentialsOf)), reference.Protect[*v1.Server](serverOf, userServerOf))
+	}, d.connection(), reference.Require(reference.Of[*v1.Server](credentialsOf)), reference.Protect[*v1.Server](serverOf, userServerOf))
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -66,36 +65,30 @@ func newCredentialsReference() *reference.Reference[*v1.Server, *corev1.Secret] 
 	})
 }
 
-// connection is a step that finds out whether the administrator of a Server can log in.
-type connection struct{ dependencies }
-
-var _ step.ConditionDeclarer[*v1.Server] = connection{}
-
-func (connection) Name() string { return "Connection" }
-
-func (connection) Conditions() []condition.Declaration {
-	return []condition.Declaration{{Type: v1.ConditionReachable}}
+// connection is the step that finds out whether the administrator of a Server can log in.
+func (d dependencies) connection() step.Step[*v1.Server] {
+	return step.Step[*v1.Server]{Name: "Connection", Conditions: []condition.Declaration{{Type: v1.ConditionReachable}}, Do: d.logIn}
 }
 
-func (c connection) Do(ctx context.Context, req *step.Request[*v1.Server]) (ctrl.Result, error) {
+func (d dependencies) logIn(ctx context.Context, req *step.Request[*v1.Server]) error {
 	server := req.Object
-	server.Status.Address, server.Status.Version = c.addressOf(server), ""
+	server.Status.Address, server.Status.Version = d.addressOf(server), ""
 	secret, err := step.GetOrWait[*corev1.Secret](ctx, req, client.ObjectKey{Name: server.Spec.CredentialsSecret})
 	if err != nil {
 		if len(ctrlkit.Waits(err)) > 0 {
 			req.Conditions.MarkUnhealthy(v1.ConditionReachable, condition.SeverityInfo, "SecretNotFound",
 				fmt.Sprintf("Secret %s does not exist: create it with the keys username and password", server.Spec.CredentialsSecret))
 		}
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
-	accounts, err := c.connectTo(ctx, server, secret, server)
+	accounts, err := d.connectTo(ctx, server, secret, server)
 	if err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	server.Status.Version = accounts.Version()
 	req.Conditions.MarkHealthy(v1.ConditionReachable, "LoggedIn", "")
 	if err := accounts.Close(); err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
-	return ctrlkit.ContinueAndRequeueAfter(poll)
+	return ctrlkit.RequeueWithin(poll)
 }

@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
@@ -84,20 +83,20 @@ func (accounts) Claimed(user *v1.User) bool {
 }
 
 // CreateOrUpdate makes the accounts as the User wants them, and publishes the password.
-func (a accounts) CreateOrUpdate(ctx context.Context, req *step.Request[*v1.User]) (ctrl.Result, error) {
+func (a accounts) CreateOrUpdate(ctx context.Context, req *step.Request[*v1.User]) error {
 	if err := a.server.Hold(ctx, req); err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	server, found, err := a.connect(ctx, req)
 	if err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	next, err := a.update(ctx, &update{req: req, address: a.addressOf(found), accounts: server})
 	if err = errors.Join(err, server.Close()); err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	a.server.Settle(req)
-	return ctrlkit.ContinueAndRequeueAfter(next)
+	return ctrlkit.RequeueWithin(next)
 }
 
 // UpdateStatus only reads. The Server stays all the same.
@@ -123,7 +122,7 @@ func (a accounts) use(ctx context.Context, req *step.Request[*v1.User]) error {
 
 // Delete drops both accounts. The Secret has an owner reference. A deletion that can't continue
 // says what a person can do about it.
-func (a accounts) Delete(ctx context.Context, req *step.Request[*v1.User]) (ctrl.Result, error) {
+func (a accounts) Delete(ctx context.Context, req *step.Request[*v1.User]) error {
 	connected, _, err := a.connect(ctx, req)
 	for _, name := range namesOf(req.Object) {
 		if err == nil {
@@ -137,16 +136,16 @@ func (a accounts) Delete(ctx context.Context, req *step.Request[*v1.User]) (ctrl
 	leave := fmt.Sprintf("to leave its accounts %s_* on the server, %s", baseOf(req.Object), detach)
 	switch {
 	case err == nil:
-		return ctrlkit.NoRequeue()
+		return nil
 	case len(ctrlkit.Waits(err)) > 0:
 		if req.Conditions != nil { // it is nil for a User that is gone in spite of its finalizer
 			missing, _ := req.Conditions.Get(v1.ConditionServerFound)
 			req.Conditions.MarkUnhealthy(v1.ConditionServerFound, condition.SeverityError, missing.Reason, missing.Message+" again; "+leave)
 		}
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	remedy := strings.TrimPrefix(failure.Classify(err).Remedy+"; "+leave, "; ")
-	return ctrlkit.RequeueIfError(failure.Mark(fmt.Errorf("%w; %s", err, leave), failure.WithRemedy(remedy)))
+	return failure.Mark(fmt.Errorf("%w; %s", err, leave), failure.WithRemedy(remedy))
 }
 
 // serverOf waits for the Server.

@@ -66,7 +66,7 @@ func (c consumers) Connect(ctx context.Context, req *step.Request[*v1.Consumer])
 	status := &req.Object.Status
 	stream, err := c.streamOf.Get(ctx, req)
 	if err == nil && external.IDOf(stream) == "" {
-		_, err = ctrlkit.WaitFor("Stream " + stream.Namespace + "/" + stream.Name + " to be available")
+		err = ctrlkit.Wait("Stream " + stream.Namespace + "/" + stream.Name + " to be available")
 	}
 	switch {
 	case err == nil:

@@ -80,18 +80,18 @@ func runOperator() error {
 	}
 	failed := &firstFailure{seen: make(chan struct{})}
 	engine, err := step.New(step.Options[*corev1.ConfigMap]{Name: "settings", Client: mgr.GetClient(), Observers: []journal.Observer{observer, failed}},
-		step.Workflow("Work", func(req *step.Request[*corev1.ConfigMap]) ctrlkit.Action {
+		step.Step[*corev1.ConfigMap]{Name: "Work", Do: step.Workflow(func(req *step.Request[*corev1.ConfigMap]) ctrlkit.Action {
 			return ctrlkit.NewAction("Label", func(context.Context) (ctrl.Result, error) {
 				metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "seen", "true")
 				return ctrlkit.NoRequeue()
 			})
-		}),
-		step.Func("Fail", func(_ context.Context, req *step.Request[*corev1.ConfigMap]) (ctrl.Result, error) {
+		})},
+		step.Step[*corev1.ConfigMap]{Name: "Fail", Do: func(_ context.Context, req *step.Request[*corev1.ConfigMap]) error {
 			if req.Snapshot().Labels["seen"] == "" {
-				return ctrlkit.NoRequeue()
+				return nil
 			}
-			return ctrlkit.RequeueIfError(errors.New("refused"))
-		}),
+			return errors.New("refused")
+		}},
 	)
 	if err != nil {
 		return err

@@ -45,10 +45,10 @@ var scenes = map[string]struct {
 	// more are words of the story that this scene has alone.
 	more map[string]func(*scene)
 }{
-	"missing-secret":   {steps: steps(readPassword{}, done("CreateDatabase")), story: "create settle 12m"},
-	"unwatched-secret": {steps: steps(readPassword{}, done("CreateDatabase")), story: "wire create settle 12m"},
+	"missing-secret":   {steps: steps(readPassword(false), done("CreateDatabase")), story: "create settle 12m"},
+	"unwatched-secret": {steps: steps(readPassword(false), done("CreateDatabase")), story: "wire create settle 12m"},
 	"poll": {
-		steps: steps(returns("CreateDatabase", func() (ctrl.Result, error) { return ctrlkit.PollFor("database db to be available", 10*time.Second) })),
+		steps: steps(returns("CreateDatabase", func() error { return ctrlkit.Poll("database db to be available", 10*time.Second) })),
 		story: "create" + strings.Repeat(" reconcile 10s", 20) + " reconcile 3s",
 	},
 	"failing-step": {
@@ -64,17 +64,17 @@ var scenes = map[string]struct {
 		story: "create settle",
 	},
 	"foreign-finalizer": {
-		steps: steps(cleans("CreateDatabase", ctrlkit.NoRequeue)), story: "backedup settle 1h delete settle 25m",
+		steps: steps(cleans("CreateDatabase", func() error { return nil })), story: "backedup settle 1h delete settle 25m",
 		more: map[string]func(*scene){"backedup": func(s *scene) { s.create(func(db *Database) { db.Finalizers = []string{"backup.io/snapshot"} }) }},
 	},
 	"own-cleanup-waits": {
-		steps: steps(readPassword{optional: true}, cleans("CreateDatabase", func() (ctrl.Result, error) {
-			return ctrlkit.PollFor("2 connections of database db to be closed", 30*time.Second)
+		steps: steps(readPassword(true), cleans("CreateDatabase", func() error {
+			return ctrlkit.Poll("2 connections of database db to be closed", 30*time.Second)
 		})),
 		story: "create settle 1h delete" + strings.Repeat(" reconcile 30s", 5),
 	},
 	"paused": {
-		steps: steps(readPassword{}), story: "create settle 3m pause settle 48h",
+		steps: steps(readPassword(false)), story: "create settle 3m pause settle 48h",
 		more: map[string]func(*scene){"pause": func(s *scene) {
 			s.update(func(db *Database) { db.Annotations = map[string]string{step.PauseAnnotation: "true"} })
 		}},
@@ -88,21 +88,21 @@ var scenes = map[string]struct {
 		}},
 	},
 	"workflow": {
-		steps: steps(step.Workflow("Run", func(*request) ctrlkit.Action {
+		steps: steps(step.Step[*Database]{Name: "Run", Do: step.Workflow(func(*request) ctrlkit.Action {
 			return ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) {
 				network := g.Add(action("CreateNetwork", nil))
 				volume := g.Add(action("CreateVolume", errors.New("creating volume db-0: the quota of 10 volumes is used up")), network)
 				g.Add(action("StartServer", nil), network, volume)
 			})
-		}), done("Publish")),
+		})}, done("Publish")),
 		story: "create reconcile 10s reconcile 1s",
 	},
-	"group":   {steps: steps(step.Group("Access", readPassword{}, done("CreateUsers")), done("Publish")), story: "create settle 1m"},
-	"exit":    {steps: steps(checkSpec{}, done("CreateDatabase")), story: "create settle 1m"},
-	"requeue": {steps: steps(returns("Migrate", func() (ctrl.Result, error) { return ctrlkit.RequeueAfter(time.Minute) }), done("Publish")), story: "create settle 10s"},
+	"group":   {steps: steps(step.Group("Access", readPassword(false), done("CreateUsers")), done("Publish")), story: "create settle 1m"},
+	"exit":    {steps: steps(checkSpec, done("CreateDatabase")), story: "create settle 1m"},
+	"requeue": {steps: steps(returns("Migrate", func() error { return ctrlkit.AsError(ctrlkit.RequeueAfter(time.Minute)) }), done("Publish")), story: "create settle 10s"},
 	"ready": {
-		steps: steps(readPassword{optional: true}, step.When("has replicas", func(r *request) bool { return r.Object.Spec["replicas"] != "" }, done("Replicate")),
-			returns("CreateDatabase", func() (ctrl.Result, error) { return ctrlkit.ContinueAndRequeueAfter(time.Hour) })),
+		steps: steps(readPassword(true), step.When("has replicas", func(r *request) bool { return r.Object.Spec["replicas"] != "" }, done("Replicate")),
+			returns("CreateDatabase", func() error { return ctrlkit.RequeueWithin(time.Hour) })),
 		story: "create settle 20m",
 	},
 	"changed-since": {
@@ -112,19 +112,19 @@ var scenes = map[string]struct {
 		}},
 	},
 	"finalizer-refused": {
-		steps: steps(cleans("CreateDatabase", ctrlkit.NoRequeue)), story: "create refuse settle",
+		steps: steps(cleans("CreateDatabase", func() error { return nil })), story: "create refuse settle",
 		more: map[string]func(*scene){"refuse": func(s *scene) { s.refuse = errFinalizer }},
 	},
-	"no-report": {steps: steps(readPassword{}), story: "create settle 1h"},
+	"no-report": {steps: steps(readPassword(false)), story: "create settle 1h"},
 	"no-report-deleted": {
-		steps: steps(cleans("CreateDatabase", func() (ctrl.Result, error) { return ctrlkit.WaitFor("database db to be gone") })),
+		steps: steps(cleans("CreateDatabase", func() error { return ctrlkit.Wait("database db to be gone") })),
 		story: "create settle delete settle 1h",
 	},
-	"after-restart": {steps: steps(readPassword{}), story: "create settle 50h start settle 5m"},
+	"after-restart": {steps: steps(readPassword(false)), story: "create settle 50h start settle 5m"},
 	"running": {
-		steps: steps(done("ReadPassword"), returns("Migrate", func() (ctrl.Result, error) {
+		steps: steps(done("ReadPassword"), returns("Migrate", func() error {
 			<-time.After(time.Minute)
-			return ctrlkit.NoRequeue()
+			return nil
 		}), done("Publish")),
 		story: "create begin 1h2m20s explain 1h",
 		more: map[string]func(*scene){"begin": func(s *scene) {
@@ -136,15 +136,15 @@ var scenes = map[string]struct {
 			}()
 		}},
 	},
-	"panic": {steps: steps(returns("Migrate", func() (ctrl.Result, error) { panic("no such table") }), done("Publish")), story: "create settle"},
+	"panic": {steps: steps(returns("Migrate", func() error { panic("no such table") }), done("Publish")), story: "create settle"},
 	"hanging": {
-		steps: steps(returns("Migrate", func() (ctrl.Result, error) {
+		steps: steps(returns("Migrate", func() error {
 			<-time.After(time.Hour)
-			return ctrlkit.NoRequeue()
+			return nil
 		}), done("Publish")),
 		story: "create begin 2m explain 1h", more: map[string]func(*scene){"begin": func(s *scene) { go s.reconcile() }},
 	},
-	"gone": {steps: steps(readPassword{optional: true}, cleans("CreateDatabase", ctrlkit.NoRequeue)), story: "create settle 1h delete settle 3m"},
+	"gone": {steps: steps(readPassword(true), cleans("CreateDatabase", func() error { return nil })), story: "create settle 1h delete settle 3m"},
 }
 
 func steps(list ...step.Step[*Database]) []step.Step[*Database] { return list }
@@ -254,14 +254,14 @@ func forbidden(verb string, resource schema.GroupResource) error {
 }
 
 // returns is a step with an outcome.
-func returns(name string, outcome func() (ctrl.Result, error)) step.Step[*Database] {
-	return step.Func(name, func(context.Context, *request) (ctrl.Result, error) { return outcome() })
+func returns(name string, outcome func() error) step.Step[*Database] {
+	return step.Step[*Database]{Name: name, Do: func(context.Context, *request) error { return outcome() }}
 }
 
-func done(name string) step.Step[*Database] { return returns(name, ctrlkit.NoRequeue) }
+func done(name string) step.Step[*Database] { return returns(name, func() error { return nil }) }
 
 func fails(name string, err error) step.Step[*Database] {
-	return returns(name, func() (ctrl.Result, error) { return ctrlkit.RequeueIfError(err) })
+	return returns(name, func() error { return err })
 }
 
 func action(name string, err error) ctrlkit.Action {
@@ -270,14 +270,14 @@ func action(name string, err error) ctrlkit.Action {
 
 // writes is a step that keeps a ConfigMap.
 func writes(name string) step.Step[*Database] {
-	return step.Func(name, func(ctx context.Context, req *request) (ctrl.Result, error) {
+	return step.Step[*Database]{Name: name, Do: func(ctx context.Context, req *request) error {
 		settings := settingsOf(req.Object)
 		if err := req.Client.Get(ctx, client.ObjectKeyFromObject(settings), settings); err != nil {
-			return ctrl.Result{}, err
+			return err
 		}
 		want := client.RawPatch(mergePatch, []byte(`{"data":{"size":"large"}}`))
-		return ctrlkit.RequeueIfError(req.Client.Patch(ctx, settings, want))
-	})
+		return req.Client.Patch(ctx, settings, want)
+	}}
 }
 
 func settingsOf(db *Database) *corev1.ConfigMap {
@@ -286,50 +286,38 @@ func settingsOf(db *Database) *corev1.ConfigMap {
 	}}
 }
 
-// cleaner is a step that has something to clean up.
-type cleaner struct {
-	step.Step[*Database]
-	cleanup func() (ctrl.Result, error)
+// cleans returns a step that has something to clean up.
+func cleans(name string, cleanup func() error) step.Step[*Database] {
+	s := done(name)
+	s.Cleanup = func(context.Context, *request) error { return cleanup() }
+	return s
 }
-
-func cleans(name string, cleanup func() (ctrl.Result, error)) step.Cleaner[*Database] {
-	return cleaner{done(name), cleanup}
-}
-
-func (c cleaner) Cleanup(context.Context, *request) (ctrl.Result, error) { return c.cleanup() }
 
 // readPassword waits for a Secret, and reports that in a condition.
-type readPassword struct{ optional bool }
-
-func (readPassword) Name() string { return "ReadPassword" }
-
-func (readPassword) Conditions() []condition.Declaration {
-	return []condition.Declaration{{Type: "PasswordRead"}}
+func readPassword(optional bool) step.Step[*Database] {
+	return step.Step[*Database]{
+		Name: "ReadPassword", Conditions: []condition.Declaration{{Type: "PasswordRead"}},
+		Do: func(ctx context.Context, req *request) error { return readSecret(ctx, req, optional) },
+	}
 }
 
-func (r readPassword) Do(ctx context.Context, req *request) (ctrl.Result, error) {
+func readSecret(ctx context.Context, req *request, optional bool) error {
 	key := client.ObjectKey{Namespace: req.Object.Namespace, Name: "db-password"}
 	err := req.Client.Get(ctx, key, &corev1.Secret{})
-	if apierrors.IsNotFound(err) && !r.optional {
+	if apierrors.IsNotFound(err) && !optional {
 		req.Conditions.MarkUnhealthy("PasswordRead", condition.SeverityInfo, "SecretNotFound", fmt.Sprintf("Secret %s does not exist: create it with the key password", key))
-		return ctrlkit.WaitFor("Secret " + key.String())
+		return ctrlkit.Wait("Secret " + key.String())
 	}
 	req.Conditions.MarkHealthy("PasswordRead", "PasswordRead", "")
-	return ctrlkit.NoRequeue()
+	return nil
 }
 
 // checkSpec finds a mistake that only a person can correct, and ends the reconcile.
-type checkSpec struct{}
+var checkSpec = step.Step[*Database]{Name: "CheckSpec", Do: findMistake, Conditions: []condition.Declaration{{Type: "SpecValid"}}}
 
-func (checkSpec) Name() string { return "CheckSpec" }
-
-func (checkSpec) Conditions() []condition.Declaration {
-	return []condition.Declaration{{Type: "SpecValid"}}
-}
-
-func (checkSpec) Do(_ context.Context, req *request) (ctrl.Result, error) {
+func findMistake(_ context.Context, req *request) error {
 	req.Conditions.MarkUnhealthy("SpecValid", condition.SeverityError, "UnknownSize", "spec.size is \"\": set it to \"small\" or \"large\"")
-	return ctrlkit.Exit()
+	return ctrlkit.ErrExit
 }
 
 const mergePatch = types.MergePatchType

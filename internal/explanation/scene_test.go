@@ -191,7 +191,7 @@ func (s *scene) explain() *explanation.Explanation {
 
 // The operator can be asked while it reconciles.
 func TestReportDuringReconciles(t *testing.T) {
-	s := newScene(t, readPassword{}, done("CreateDatabase"))
+	s := newScene(t, readPassword(false), done("CreateDatabase"))
 	s.create()
 	s.reconcile()
 	stop := make(chan struct{})

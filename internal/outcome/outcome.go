@@ -5,7 +5,7 @@
 // because every floor that runs several parts uses it: actions in a workflow, steps of an object,
 // handlers of a kind.
 //
-//	var sum outcome.Sum[ctrlkit.Wait]
+//	var sum outcome.Sum[ctrlkit.Waiting]
 //	for _, part := range parts {
 //		sum.Add(part)
 //	}

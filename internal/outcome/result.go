@@ -43,6 +43,14 @@ func Normalize(result reconcile.Result) reconcile.Result {
 	return result
 }
 
+// Delay returns after which time a normal result is reconciled again, zero for never.
+func Delay(result reconcile.Result) time.Duration {
+	if result.RequeueAfter == 0 && result.Requeue {
+		return LegacyRequeue
+	}
+	return result.RequeueAfter
+}
+
 // sooner returns the shorter of two delays, where zero is none.
 func sooner(a, b time.Duration) time.Duration {
 	a, b = asDelay(a), asDelay(b)

@@ -42,7 +42,7 @@ func cronJob(runNext outcome) ctrlkit.Action {
 func database() ctrlkit.Action {
 	return ctrlkit.Finally(
 		ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) {
-			volume := g.Add(action("SyncVolume", func() (ctrl.Result, error) { return ctrlkit.WaitFor("volume claim data-0 to be bound") }))
+			volume := g.Add(action("SyncVolume", func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.Wait("volume claim data-0 to be bound") }))
 			config := g.Add(action("SyncConfig", ctrlkit.NoRequeue))
 			secret := g.Add(action("SyncSecret", func() (ctrl.Result, error) {
 				return ctrlkit.RequeueIfError(errors.New("creating Secret db: exceeded quota"))

@@ -33,9 +33,9 @@ func ExampleNew() {
 		Name:      "rotation",
 		Client:    fake.NewClientBuilder().WithObjects(secret).Build(),
 		Observers: []journal.Observer{observer},
-	}, step.Func("Rotate", func(context.Context, *step.Request[*corev1.Secret]) (ctrl.Result, error) {
-		return ctrlkit.WaitFor("the database to restart")
-	}))
+	}, step.Step[*corev1.Secret]{Name: "Rotate", Do: func(context.Context, *step.Request[*corev1.Secret]) error {
+		return ctrlkit.Wait("the database to restart")
+	}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -34,11 +34,11 @@ func ExampleNew() {
 		Name:      "rotation",
 		Client:    fake.NewClientBuilder().WithObjects(secret).Build(),
 		Observers: []journal.Observer{tracing.New(provider)},
-	}, step.Workflow("Rotate", func(*step.Request[*corev1.Secret]) ctrlkit.Action {
+	}, step.Step[*corev1.Secret]{Name: "Rotate", Do: step.Workflow(func(*step.Request[*corev1.Secret]) ctrlkit.Action {
 		return ctrlkit.Sequential(
 			action("Generate", ctrlkit.NoRequeue),
-			action("Restart", func() (ctrl.Result, error) { return ctrlkit.WaitFor("the database to restart") }))
-	}))
+			action("Restart", func() (ctrl.Result, error) { return ctrl.Result{}, ctrlkit.Wait("the database to restart") }))
+	})})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -79,13 +79,10 @@ func WithInterceptor(funcs interceptor.Funcs) Option {
 // WithFailures sets how errors are classified, as step.Options.Failures does.
 func WithFailures(table failure.Table) Option { return func(s *settings) { s.failures = table } }
 
-// WithConditionsOf declares the conditions of a step, for [NewRequest]. [Do] and [Cleanup] know
-// their step.
-func WithConditionsOf(declarer interface {
-	Conditions() []condition.Declaration
-},
-) Option {
-	return func(s *settings) { s.declared = append(s.declared, declarer.Conditions()...) }
+// WithConditions declares conditions, such as those of a step, for [NewRequest]. [Do] and [Cleanup]
+// know their step.
+func WithConditions(declared ...condition.Declaration) Option {
+	return func(s *settings) { s.declared = append(s.declared, declared...) }
 }
 
 // WithSetup calls a function with the request before the step, as an earlier step would be: to

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -75,7 +74,7 @@ func Cleanup[T client.Object](t testing.TB, s step.Step[T], obj T, options ...Op
 
 // NewRequest returns a request for an object, for tests that call a method of a step, or a function
 // of its own, themselves. Its client and its live reader are those of the API server in memory,
-// which has the object; nothing is saved. Declare conditions with [WithConditionsOf].
+// which has the object; nothing is saved. Declare conditions with [WithConditions].
 func NewRequest[T client.Object](t testing.TB, obj T, options ...Option) *step.Request[T] {
 	t.Helper()
 	s := newSettings(options)
@@ -159,47 +158,31 @@ type given[T client.Object] struct {
 }
 
 // An end is the step after it.
-type end[T client.Object] struct {
-	given   *given[T]
-	reached bool
-}
+type end[T client.Object] struct{ reached bool }
 
 // edges returns a step with one before it that prepares the request, and one after it that is
 // reached if it passes. A cleanup runs in reverse order.
 func edges[T client.Object](start *given[T], s step.Step[T], last *end[T]) []step.Step[T] {
-	last.given = start
-	return []step.Step[T]{start, s, last}
+	before := step.Step[T]{Name: "steptest: before", Do: start.prepare, Cleanup: func(context.Context, *step.Request[T]) error {
+		start.reached = true
+		return nil
+	}}
+	after := step.Step[T]{Name: "steptest: after", Do: func(context.Context, *step.Request[T]) error {
+		last.reached = true
+		return nil
+	}, Cleanup: func(ctx context.Context, req *step.Request[T]) error {
+		last.reached = true
+		err := start.prepare(ctx, req)
+		start.reached = false // the cleanup is still to reach it
+		return err
+	}}
+	return []step.Step[T]{before, s, after}
 }
 
-func (g *given[T]) Name() string { return "steptest: before" }
-
-func (g *given[T]) prepare(req *step.Request[T]) (ctrl.Result, error) {
+func (g *given[T]) prepare(_ context.Context, req *step.Request[T]) error {
 	g.err = prepare(g.with, req)
 	g.reached = true
-	return ctrlkit.RequeueIfError(g.err)
-}
-
-func (g *given[T]) Do(_ context.Context, req *step.Request[T]) (ctrl.Result, error) {
-	return g.prepare(req)
-}
-
-func (g *given[T]) Cleanup(context.Context, *step.Request[T]) (ctrl.Result, error) {
-	g.reached = true
-	return ctrlkit.NoRequeue()
-}
-
-func (e *end[T]) Name() string { return "steptest: after" }
-
-func (e *end[T]) Do(context.Context, *step.Request[T]) (ctrl.Result, error) {
-	e.reached = true
-	return ctrlkit.NoRequeue()
-}
-
-func (e *end[T]) Cleanup(_ context.Context, req *step.Request[T]) (ctrl.Result, error) {
-	e.reached = true
-	result, err := e.given.prepare(req)
-	e.given.reached = false // the cleanup is still to reach it
-	return result, err
+	return g.err
 }
 
 // notes are the events of the journal of an engine.

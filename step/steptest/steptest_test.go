@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -73,31 +72,25 @@ func newSecret(name, user string) *corev1.Secret {
 }
 
 // readUser is the step that is tested.
-type readUser struct{}
+var readUser = step.Step[*Database]{Name: "ReadUser", Do: readSecret, Cleanup: deleteSecret, Conditions: []condition.Declaration{{Type: "SecretRead"}}}
 
-func (readUser) Name() string { return "ReadUser" }
-
-func (readUser) Conditions() []condition.Declaration {
-	return []condition.Declaration{{Type: "SecretRead"}}
-}
-
-func (readUser) Do(ctx context.Context, req *request) (ctrl.Result, error) {
+func readSecret(ctx context.Context, req *request) error {
 	secret, err := step.GetOrWait[*corev1.Secret](ctx, req, client.ObjectKey{Name: req.Object.Spec.Secret})
 	if err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	req.Object.Status.User = string(secret.Data["user"])
 	req.Object.Annotations = map[string]string{"read": secret.Name}
 	req.Conditions.MarkHealthy("SecretRead", "Read", "")
-	return ctrlkit.ContinueAndRequeueAfter(time.Hour)
+	return ctrlkit.RequeueWithin(time.Hour)
 }
 
-func (readUser) Cleanup(ctx context.Context, req *request) (ctrl.Result, error) {
-	return ctrlkit.RequeueIfError(req.Client.Delete(ctx, newSecret(req.Object.Spec.Secret, "")))
+func deleteSecret(ctx context.Context, req *request) error {
+	return req.Client.Delete(ctx, newSecret(req.Object.Spec.Secret, ""))
 }
 
 func TestDo(t *testing.T) {
-	got := steptest.Do(t, readUser{}, newDatabase(), scheme, steptest.WithObjects(newSecret("db", "app")))
+	got := steptest.Do(t, readUser, newDatabase(), scheme, steptest.WithObjects(newSecret("db", "app")))
 	if want := `{"metadata":{"annotations":{"read":"db"}},"status":{"user":"app"}}`; got.Saved != want {
 		t.Errorf("saved %s, want %s", got.Saved, want)
 	}
@@ -110,7 +103,7 @@ func TestDo(t *testing.T) {
 }
 
 func TestDoThatWaits(t *testing.T) {
-	got := steptest.Do(t, readUser{}, newDatabase(), scheme)
+	got := steptest.Do(t, readUser, newDatabase(), scheme)
 	if diff := cmp.Diff([]string{"Secret default/db"}, got.Waits); diff != "" {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}
@@ -121,7 +114,7 @@ func TestDoThatWaits(t *testing.T) {
 
 func TestDoThatFails(t *testing.T) {
 	forbidden := apierrors.NewForbidden(corev1.Resource("secrets"), "db", errors.New("no permission"))
-	got := steptest.Do(t, readUser{}, newDatabase(), scheme, steptest.WithInterceptor(interceptor.Funcs{
+	got := steptest.Do(t, readUser, newDatabase(), scheme, steptest.WithInterceptor(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if _, ok := obj.(*corev1.Secret); ok {
 				return forbidden
@@ -135,7 +128,7 @@ func TestDoThatFails(t *testing.T) {
 }
 
 func TestDoThatPanics(t *testing.T) {
-	got := steptest.Do(t, step.Func("P", func(context.Context, *request) (ctrl.Result, error) { panic("bug") }), newDatabase(), scheme)
+	got := steptest.Do(t, step.Step[*Database]{Name: "P", Do: func(context.Context, *request) error { panic("bug") }}, newDatabase(), scheme)
 	if got.Class != failure.ClassPanic || got.Passed {
 		t.Errorf("got %+v", got)
 	}
@@ -143,17 +136,17 @@ func TestDoThatPanics(t *testing.T) {
 
 // A step that changes what is not the operator's is found out.
 func TestDoThatChangesTheSpec(t *testing.T) {
-	got := steptest.Do(t, step.Func("S", func(_ context.Context, req *request) (ctrl.Result, error) {
+	got := steptest.Do(t, step.Step[*Database]{Name: "S", Do: func(_ context.Context, req *request) error {
 		req.Object.Spec.Secret = "other"
-		return ctrlkit.NoRequeue()
-	}), newDatabase(), scheme)
+		return nil
+	}}, newDatabase(), scheme)
 	if !errors.Is(got.Err, step.ErrReadOnlyField) {
 		t.Errorf("got %+v", got)
 	}
 }
 
 func TestCleanup(t *testing.T) {
-	got := steptest.Cleanup(t, readUser{}, newDatabase(), scheme, steptest.WithObjects(newSecret("db", "app")))
+	got := steptest.Cleanup(t, readUser, newDatabase(), scheme, steptest.WithObjects(newSecret("db", "app")))
 	if diff := cmp.Diff([]string{"delete Secret default/db"}, got.Writes); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
@@ -166,7 +159,7 @@ func TestCleanup(t *testing.T) {
 }
 
 func TestCleanupThatFails(t *testing.T) {
-	got := steptest.Cleanup(t, readUser{}, newDatabase(), scheme)
+	got := steptest.Cleanup(t, readUser, newDatabase(), scheme)
 	if !apierrors.IsNotFound(got.Err) || got.Passed || got.Object == nil {
 		t.Errorf("got %+v", got)
 	}
@@ -175,10 +168,10 @@ func TestCleanupThatFails(t *testing.T) {
 var userKey = step.NewKey[string]("user")
 
 func TestGiven(t *testing.T) {
-	look := step.Func("Look", func(_ context.Context, req *request) (ctrl.Result, error) {
+	look := step.Step[*Database]{Name: "Look", Do: func(_ context.Context, req *request) error {
 		req.Object.Status.User, _ = step.Lookup(req, userKey)
-		return ctrlkit.NoRequeue()
-	})
+		return nil
+	}}
 	got := steptest.Do(t, look, newDatabase(), scheme, steptest.WithSetup(func(req *request) { step.Put(req, userKey, "app") }))
 	if got.Object.Status.User != "app" {
 		t.Errorf("got %+v", got)
@@ -192,16 +185,16 @@ func TestWorld(t *testing.T) {
 	owned := newSecret("owned", "")
 	owned.Namespace = "team"
 	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Database", Name: "orders"}}
-	look := step.Func("Look", func(ctx context.Context, req *request) (ctrl.Result, error) {
+	look := step.Step[*Database]{Name: "Look", Do: func(ctx context.Context, req *request) error {
 		var secret corev1.Secret
 		if err := req.Client.Get(ctx, client.ObjectKey{Namespace: "team", Name: "owned"}, &secret); err != nil {
-			return ctrlkit.RequeueIfError(err)
+			return err
 		}
 		if req.Object.Status.User != "before" || secret.OwnerReferences[0].UID != req.Object.UID || req.Object.UID == "" {
 			t.Errorf("the object is %+v, the Secret %+v", req.Object, secret)
 		}
-		return ctrlkit.NoRequeue()
-	})
+		return nil
+	}}
 	if got := steptest.Do(t, look, obj, scheme, steptest.WithObjects(owned)); got.Err != nil || !got.Passed {
 		t.Errorf("got %+v", got)
 	}
@@ -209,8 +202,8 @@ func TestWorld(t *testing.T) {
 
 func TestNewRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		req := steptest.NewRequest(t, newDatabase(), scheme, steptest.WithObjects(newSecret("db", "app")), steptest.WithConditionsOf(readUser{}))
-		if _, err := (readUser{}).Do(t.Context(), req); len(ctrlkit.Waits(err)) > 0 {
+		req := steptest.NewRequest(t, newDatabase(), scheme, steptest.WithObjects(newSecret("db", "app")), steptest.WithConditions(readUser.Conditions...))
+		if err := readSecret(t.Context(), req); len(ctrlkit.Waits(err)) > 0 {
 			t.Fatalf("it waits: %v", err)
 		}
 		if req.Object.Status.User != "app" || req.Snapshot().Status.User != "" || !req.Now.Equal(time.Now()) {

@@ -95,7 +95,7 @@ func (i *impl) permit(ctx context.Context) (ctrl.Result, error) {
 	case err != nil:
 		return ctrlkit.RequeueIfError(fmt.Errorf("reading the latest version of the CronJob: %w", err))
 	case newest.ResourceVersion != i.cronJob.ResourceVersion:
-		return ctrlkit.WaitFor("the latest version of the CronJob to arrive in the cache")
+		return ctrl.Result{}, ctrlkit.Wait("the latest version of the CronJob to arrive in the cache")
 	}
 	return ctrlkit.NoRequeue()
 }

@@ -123,7 +123,7 @@ func TestConcurrencyPolicies(t *testing.T) {
 	tests := []struct {
 		policy    v1.ConcurrencyPolicy
 		wantJobs  []string
-		wantWaits []ctrlkit.Wait
+		wantWaits []ctrlkit.Waiting
 	}{
 		{"", []string{job1201, job1202}, nil},
 		{v1.AllowConcurrent, []string{job1201, job1202}, nil},

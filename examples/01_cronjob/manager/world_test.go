@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -157,12 +156,12 @@ func (w *world) run(workflow func(*CronJobControllerManager) ctrlkit.Action) (ct
 func (w *world) reconcile(
 	state func() *CronJobControllerManagerFakeState, workflow func(*CronJobControllerManager) ctrlkit.Action,
 ) (result ctrl.Result, err error) {
-	engine, newErr := step.New(step.Options[*v1.CronJob]{Name: "cronjob", Client: w.client(), Recorder: w.events}, underTest{func(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
+	engine, newErr := step.New(step.Options[*v1.CronJob]{Name: "cronjob", Client: w.client(), Recorder: w.events}, step.Step[*v1.CronJob]{Name: "Runs", Conditions: Conditions(), Do: func(ctx context.Context, req *step.Request[*v1.CronJob]) error {
 		s := state()
 		s.Object = req.Object
 		impl := NewCronJobControllerManagerImpl(req, w.api, w.events, w.now)
 		result, err = workflow(NewCronJobControllerManager(s, impl, w.logger)).Run(ctx)
-		return result, err
+		return ctrlkit.AsError(result, err)
 	}})
 	if newErr != nil {
 		w.t.Fatal(newErr)
@@ -171,17 +170,6 @@ func (w *world) reconcile(
 		err = saveErr
 	}
 	return result, err
-}
-
-// underTest is a step with the conditions of the actions.
-type underTest struct {
-	do func(context.Context, *step.Request[*v1.CronJob]) (ctrl.Result, error)
-}
-
-func (underTest) Name() string                        { return "Runs" }
-func (underTest) Conditions() []condition.Declaration { return Conditions() }
-func (u underTest) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
-	return u.do(ctx, req)
 }
 
 // client is what the operator writes with: the cluster, with the faults of this world, and with a

@@ -14,10 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit"
 	v1 "github.com/ctrlkit/ctrlkit/examples/07_project/api/v1"
 	"github.com/ctrlkit/ctrlkit/handlers"
 )
@@ -47,10 +45,10 @@ func namespaceOf(plan *unstructured.Unstructured) []client.ObjectKey {
 type locator struct{ client client.Client }
 
 // locate writes the location of the backups to the status of a plan, if it is another one.
-func (l locator) locate(ctx context.Context, plan *unstructured.Unstructured) (ctrl.Result, error) {
+func (l locator) locate(ctx context.Context, plan *unstructured.Unstructured) error {
 	var ns corev1.Namespace
 	if err := l.client.Get(ctx, client.ObjectKey{Name: plan.GetNamespace()}, &ns); err != nil {
-		return ctrlkit.RequeueIfError(client.IgnoreNotFound(err))
+		return client.IgnoreNotFound(err)
 	}
 	project := ns.Labels[v1.ProjectLabel]
 	if project == "" {
@@ -58,11 +56,11 @@ func (l locator) locate(ctx context.Context, plan *unstructured.Unstructured) (c
 	}
 	location := path.Join(project, plan.GetNamespace(), plan.GetName())
 	if now, _, _ := unstructured.NestedString(plan.Object, "status", "location"); now == location {
-		return ctrlkit.NoRequeue()
+		return nil
 	}
 	before := plan.DeepCopy()
 	if err := unstructured.SetNestedField(plan.Object, location, "status", "location"); err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
-	return ctrlkit.RequeueIfError(client.IgnoreNotFound(l.client.Status().Patch(ctx, plan, client.MergeFrom(before))))
+	return client.IgnoreNotFound(l.client.Status().Patch(ctx, plan, client.MergeFrom(before)))
 }

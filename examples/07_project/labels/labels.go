@@ -13,10 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit"
 	v1 "github.com/ctrlkit/ctrlkit/examples/07_project/api/v1"
 	"github.com/ctrlkit/ctrlkit/handlers"
 )
@@ -55,31 +53,31 @@ type inheritance struct {
 }
 
 // inherit puts on the labels that a Namespace should have: none if its Project is being deleted.
-func (i inheritance) inherit(ctx context.Context, ns *corev1.Namespace) (ctrl.Result, error) {
+func (i inheritance) inherit(ctx context.Context, ns *corev1.Namespace) error {
 	project, err := v1.ProjectOf(ctx, i.client, i.live, ns)
 	if err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	var wanted map[string]string
 	if project != nil && project.DeletionTimestamp.IsZero() {
 		wanted = project.Spec.Labels
 	}
-	return ctrlkit.RequeueIfError(i.patch(ctx, ns, wanted))
+	return i.patch(ctx, ns, wanted)
 }
 
 // remove takes off what inherit has put on. It reads from the API server, because a cache may not
 // have the latest Namespace yet.
-func (i inheritance) remove(ctx context.Context, project *v1.Project) (ctrl.Result, error) {
+func (i inheritance) remove(ctx context.Context, project *v1.Project) error {
 	var namespaces corev1.NamespaceList
 	if err := i.live.List(ctx, &namespaces, client.MatchingLabels{v1.ProjectLabel: project.Name}); err != nil {
-		return ctrlkit.RequeueIfError(fmt.Errorf("listing the Namespaces of the Project: %w", err))
+		return fmt.Errorf("listing the Namespaces of the Project: %w", err)
 	}
 	for _, ns := range namespaces.Items {
 		if err := i.patch(ctx, &ns, nil); err != nil {
-			return ctrlkit.RequeueIfError(fmt.Errorf("taking the labels off Namespace %s: %w", ns.Name, err))
+			return fmt.Errorf("taking the labels off Namespace %s: %w", ns.Name, err)
 		}
 	}
-	return ctrlkit.NoRequeue()
+	return nil
 }
 
 // patch puts labels on a Namespace, and takes off those that it no longer inherits. It writes

@@ -33,8 +33,7 @@ func Handlers(registry *handlers.Registry) []handlers.Entry {
 		}
 		project.Status.Namespaces = int32(len(namespaces.Items)) //nolint:gosec // a cluster has fewer
 		if len(namespaces.Items) == 0 {
-			_, wait := ctrlkit.WaitFor(fmt.Sprintf("a Namespace with the label %s=%s", v1.ProjectLabel, project.Name))
-			return wait
+			return ctrlkit.Wait(fmt.Sprintf("a Namespace with the label %s=%s", v1.ProjectLabel, project.Name))
 		}
 		return nil
 	}

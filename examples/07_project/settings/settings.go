@@ -9,11 +9,9 @@ import (
 	"fmt"
 	"sync"
 
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/ctrlkit/ctrlkit"
 	v1 "github.com/ctrlkit/ctrlkit/examples/07_project/api/v1"
 	"github.com/ctrlkit/ctrlkit/handlers"
 )
@@ -40,15 +38,15 @@ type switches struct {
 	on map[string]*handlers.Registration
 }
 
-func (s *switches) changed(ctx context.Context, setting *v1.Setting) (ctrl.Result, error) {
+func (s *switches) changed(ctx context.Context, setting *v1.Setting) error {
 	if setting.Spec.State == v1.SettingEnabled {
-		return ctrlkit.RequeueIfError(s.switchOn(ctx, setting.Name))
+		return s.switchOn(ctx, setting.Name)
 	}
-	return ctrlkit.RequeueIfError(s.switchOff(ctx, setting.Name))
+	return s.switchOff(ctx, setting.Name)
 }
 
-func (s *switches) gone(ctx context.Context, name client.ObjectKey) (ctrl.Result, error) {
-	return ctrlkit.RequeueIfError(s.switchOff(ctx, name.Name))
+func (s *switches) gone(ctx context.Context, name client.ObjectKey) error {
+	return s.switchOff(ctx, name.Name)
 }
 
 func (s *switches) switchOn(ctx context.Context, name string) error {

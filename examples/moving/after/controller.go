@@ -17,7 +17,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/moving/api/v1"
@@ -49,28 +48,24 @@ func (r *CacheReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 func (r *CacheReconciler) newEngine(live client.Reader, recorder events.EventRecorder) (*step.Engine[*v1.Cache], error) {
 	r.once.Do(func() {
 		r.engine, r.err = step.New(step.Options[*v1.Cache]{Name: "cache", Client: r.Client, APIReader: live, Recorder: recorder},
-			ensureDeployment{})
+			ensureDeployment)
 	})
 	return r.engine, r.err
 }
 
 // ensureDeployment creates or updates the Deployment of a Cache.
-type ensureDeployment struct{}
-
-var _ step.ConditionDeclarer[*v1.Cache] = ensureDeployment{}
-
-func (ensureDeployment) Name() string { return "EnsureDeployment" }
-
-func (ensureDeployment) Conditions() []condition.Declaration {
-	return []condition.Declaration{{Type: available}}
+var ensureDeployment = step.Step[*v1.Cache]{
+	Name:       "EnsureDeployment",
+	Conditions: []condition.Declaration{{Type: available}},
+	Do:         deploy,
 }
 
-func (ensureDeployment) Do(ctx context.Context, req *step.Request[*v1.Cache]) (ctrl.Result, error) {
+func deploy(ctx context.Context, req *step.Request[*v1.Cache]) error {
 	if err := apply.Ensure(ctx, req, deploymentOf(req.Object)); err != nil {
-		return ctrl.Result{}, err
+		return err
 	}
 	req.Conditions.MarkHealthy(available, "Deployed", fmt.Sprintf("%d replicas are wanted", req.Object.Spec.Replicas))
-	return ctrlkit.NoRequeue()
+	return nil
 }
 
 func deploymentOf(cache *v1.Cache) *appsv1.Deployment {

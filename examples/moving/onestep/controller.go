@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/ctrlkit/ctrlkit"
 	v1 "github.com/ctrlkit/ctrlkit/examples/moving/api/v1"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -51,7 +52,9 @@ func (r *CacheReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 func (r *CacheReconciler) newEngine(live client.Reader, recorder events.EventRecorder) (*step.Engine[*v1.Cache], error) {
 	r.once.Do(func() {
 		r.engine, r.err = step.New(step.Options[*v1.Cache]{Name: "cache", Client: r.Client, APIReader: live, Recorder: recorder},
-			step.Func("Reconcile", r.do))
+			step.Step[*v1.Cache]{Name: "Reconcile", Do: func(ctx context.Context, req *step.Request[*v1.Cache]) error {
+				return ctrlkit.AsError(r.do(ctx, req))
+			}})
 	})
 	return r.engine, r.err
 }

@@ -38,7 +38,7 @@ func TestOperatorInStepsRaisesNoAlarm(t *testing.T) {
 			Name: "widget", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("widget"),
 			Observers:     []journal.Observer{journal.NewRing(journal.RingOptions{})},
 			SkipUnchanged: true,
-		}, step.Group("all", bucket{p.External("buckets")}, step.Func("Child", child)))
+		}, step.Group("all", bucket{p.External("buckets")}.step(), step.Step[*Widget]{Name: "Child", Do: child}))
 		if err != nil {
 			return err
 		}
@@ -51,33 +51,26 @@ func TestOperatorInStepsRaisesNoAlarm(t *testing.T) {
 // bucket keeps the resource outside the cluster.
 type bucket struct{ system *sim.ExternalClient }
 
-var (
-	_ step.Cleaner[*Widget]           = bucket{}
-	_ step.ConditionDeclarer[*Widget] = bucket{}
-)
-
-func (bucket) Name() string { return "Bucket" }
-func (bucket) Conditions() []condition.Declaration {
-	return []condition.Declaration{{Type: "BucketReady"}}
+func (b bucket) step() step.Step[*Widget] {
+	return step.Step[*Widget]{Name: "Bucket", Do: b.do, Cleanup: b.cleanUp, Conditions: []condition.Declaration{{Type: "BucketReady"}}}
 }
 
-func (b bucket) Do(ctx context.Context, req *step.Request[*Widget]) (ctrl.Result, error) {
+func (b bucket) do(ctx context.Context, req *step.Request[*Widget]) error {
 	if err := b.credentials(ctx, req); err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	if err := b.ensure(ctx, req); err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	req.Conditions.MarkHealthy("BucketReady", "BucketReady", "")
-	return ctrlkit.ContinueAndRequeueAfter(poll) // no watch reports changes outside
+	return ctrlkit.RequeueWithin(poll) // no watch reports changes outside
 }
 
 // credentials waits for the Secret without which nothing can be done outside.
 func (bucket) credentials(ctx context.Context, req *step.Request[*Widget]) error {
 	err := req.APIReader.Get(ctx, client.ObjectKey{Namespace: req.Object.Namespace, Name: req.Object.Spec.Secret}, &corev1.Secret{})
 	if apierrors.IsNotFound(err) {
-		_, wait := ctrlkit.PollFor("Secret "+req.Object.Spec.Secret, poll)
-		return wait
+		return ctrlkit.Poll("Secret "+req.Object.Spec.Secret, poll)
 	}
 	return err
 }
@@ -104,21 +97,21 @@ func (b bucket) ensure(ctx context.Context, req *step.Request[*Widget]) error {
 	return b.system.Update(ctx, found.ID, wanted)
 }
 
-func (b bucket) Cleanup(ctx context.Context, req *step.Request[*Widget]) (ctrl.Result, error) {
+func (b bucket) cleanUp(ctx context.Context, req *step.Request[*Widget]) error {
 	if err := b.credentials(ctx, req); err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	err := b.system.Delete(ctx, "bucket-"+string(req.Object.UID))
 	if err != nil && !errors.Is(err, sim.ErrNotFound) {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
-	return ctrlkit.NoRequeue()
+	return nil
 }
 
 // child keeps a ConfigMap, which the garbage collector removes.
-func child(ctx context.Context, req *step.Request[*Widget]) (ctrl.Result, error) {
+func child(ctx context.Context, req *step.Request[*Widget]) error {
 	wanted := map[string]string{"size": strconv.Itoa(int(req.Object.Spec.Size))}
 	obj := &corev1.ConfigMap{}
 	err := req.Client.Get(ctx, client.ObjectKeyFromObject(req.Object), obj)
@@ -126,17 +119,17 @@ func child(ctx context.Context, req *step.Request[*Widget]) (ctrl.Result, error)
 	case apierrors.IsNotFound(err):
 		obj = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: req.Object.Namespace, Name: req.Object.Name}, Data: wanted}
 		if err := controllerutil.SetControllerReference(req.Object, obj, req.Client.Scheme()); err != nil {
-			return ctrlkit.RequeueIfError(err)
+			return err
 		}
-		return ctrlkit.RequeueIfError(req.Client.Create(ctx, obj))
+		return req.Client.Create(ctx, obj)
 	case err != nil:
-		return ctrlkit.RequeueIfError(err)
+		return err
 	case !metav1.IsControlledBy(obj, req.Object):
-		_, wait := ctrlkit.PollFor("ConfigMap of another owner with our name to go", poll)
-		return ctrlkit.RequeueIfError(wait)
+		wait := ctrlkit.Poll("ConfigMap of another owner with our name to go", poll)
+		return wait
 	case maps.Equal(obj.Data, wanted):
-		return ctrlkit.NoRequeue()
+		return nil
 	}
 	obj.Data = wanted
-	return ctrlkit.RequeueIfError(req.Client.Update(ctx, obj))
+	return req.Client.Update(ctx, obj)
 }

@@ -106,16 +106,16 @@ func stepReaderWorkload(bug Bug) sim.Workload {
 		if bug == stepReadsOnPurpose {
 			options.Unwatched = []client.Object{&corev1.Secret{}}
 		}
-		engine, err := step.New(options, step.Func("Secret", func(ctx context.Context, req *step.Request[*Widget]) (ctrl.Result, error) {
+		engine, err := step.New(options, step.Step[*Widget]{Name: "Secret", Do: func(ctx context.Context, req *step.Request[*Widget]) error {
 			_, err := step.GetOrWait[*corev1.Secret](ctx, req, client.ObjectKey{Name: req.Object.Spec.Secret})
 			switch polls := bug == stepReadsUntilLater || bug == stepReadsOnPurpose; {
 			case polls && len(ctrlkit.Waits(err)) > 0: // only a watch ends the wait
-				return ctrlkit.PollFor("Secret "+req.Object.Spec.Secret, patience)
+				return ctrlkit.Poll("Secret "+req.Object.Spec.Secret, patience)
 			case err == nil && bug == stepReadsUntilLater:
-				return ctrlkit.ContinueAndRequeueAfter(patience)
+				return ctrlkit.RequeueWithin(patience)
 			}
-			return ctrlkit.RequeueIfError(err)
-		}))
+			return err
+		}})
 		if err != nil {
 			return err
 		}

@@ -50,26 +50,22 @@ func (r *CronJobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 func (r *CronJobReconciler) newEngine(live client.Reader, recorder events.EventRecorder) (*step.Engine[*v1.CronJob], error) {
 	r.once.Do(func() {
 		r.engine, r.err = step.New(step.Options[*v1.CronJob]{Name: "cronjob", Client: r.Client, APIReader: live, Recorder: recorder},
-			steps.ReadJobs{}, startRun{r}, steps.DeleteOld{})
+			steps.ReadJobs, step.Step[*v1.CronJob]{Name: "StartRun", Do: r.startRun}, steps.DeleteOld)
 	})
 	return r.engine, r.err
 }
 
 // startRun creates the Job of the run that is due, if there is one.
-type startRun struct{ *CronJobReconciler }
-
-func (startRun) Name() string { return "StartRun" }
-
-func (s startRun) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
+func (r *CronJobReconciler) startRun(ctx context.Context, req *step.Request[*v1.CronJob]) error {
 	cronJob := req.Object
 	if cronJob.Spec.Suspended() {
-		return ctrlkit.NoRequeue()
+		return nil
 	}
-	now := s.Now()
+	now := r.Now()
 	due, next, err := runs.Times(cronJob, now)
 	if err != nil {
 		req.Conditions.MarkUnhealthy(runs.Degraded, condition.SeverityError, "InvalidSchedule", err.Error())
-		return ctrlkit.NoRequeue() // a change of the schedule triggers the next reconcile
+		return nil // a change of the schedule triggers the next reconcile
 	}
 	found, _ := step.Lookup(req, steps.Jobs)
 	if !due.IsZero() && (cronJob.Spec.ConcurrencyPolicy != v1.ForbidConcurrent || len(found.Active) == 0) {
@@ -77,10 +73,10 @@ func (s startRun) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.
 			for _, c := range []string{runs.Available, runs.Degraded} {
 				req.Conditions.MarkUnhealthy(c, condition.SeverityWarning, "JobCreationFailed", err.Error())
 			}
-			return ctrl.Result{}, err
+			return err
 		}
 	}
-	return ctrlkit.ContinueAndRequeueAfter(next.Sub(now))
+	return ctrlkit.RequeueWithin(next.Sub(now))
 }
 
 func start(ctx context.Context, req *step.Request[*v1.CronJob], due time.Time, active []*batchv1.Job) error {

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 	before "github.com/ctrlkit/ctrlkit/examples/moving/cronjob/before"
 	"github.com/ctrlkit/ctrlkit/examples/moving/cronjob/runs"
@@ -45,15 +46,15 @@ func (r *CronJobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 func (r *CronJobReconciler) newEngine(live client.Reader, recorder events.EventRecorder) (*step.Engine[*v1.CronJob], error) {
 	r.once.Do(func() {
 		r.engine, r.err = step.New(step.Options[*v1.CronJob]{Name: "cronjob", Client: r.Client, APIReader: live, Recorder: recorder},
-			step.Func("Reconcile", r.do))
+			step.Step[*v1.CronJob]{Name: "Reconcile", Do: r.do})
 	})
 	return r.engine, r.err
 }
 
 // do is the body of before. Its reads and writes go through the request.
-func (r *CronJobReconciler) do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
+func (r *CronJobReconciler) do(ctx context.Context, req *step.Request[*v1.CronJob]) error {
 	body := &before.CronJobReconciler{Client: req.Client, Scheme: r.Scheme, Clock: r.Clock}
-	return body.Do(ctx, req.Object)
+	return ctrlkit.AsError(body.Do(ctx, req.Object))
 }
 
 // SetupWithManager adds the controller to a manager.

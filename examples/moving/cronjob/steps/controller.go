@@ -49,7 +49,7 @@ func (r *CronJobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 func (r *CronJobReconciler) newEngine(live client.Reader, recorder events.EventRecorder) (*step.Engine[*v1.CronJob], error) {
 	r.once.Do(func() {
 		r.engine, r.err = step.New(step.Options[*v1.CronJob]{Name: "cronjob", Client: r.Client, APIReader: live, Recorder: recorder},
-			ReadJobs{}, startRun{r}, DeleteOld{})
+			ReadJobs, step.Step[*v1.CronJob]{Name: "StartRun", Do: r.startRun}, DeleteOld)
 	})
 	return r.engine, r.err
 }
@@ -58,18 +58,12 @@ func (r *CronJobReconciler) newEngine(live client.Reader, recorder events.EventR
 var Jobs = step.NewKey[runs.Jobs]("jobs")
 
 // ReadJobs reads the Jobs of a CronJob, and says in the status how they are.
-type ReadJobs struct{}
+var ReadJobs = step.Step[*v1.CronJob]{Name: "ReadJobs", Do: readJobs, Conditions: runs.Conditions()}
 
-var _ step.ConditionDeclarer[*v1.CronJob] = ReadJobs{}
-
-func (ReadJobs) Name() string { return "ReadJobs" }
-
-func (ReadJobs) Conditions() []condition.Declaration { return runs.Conditions() }
-
-func (ReadJobs) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
+func readJobs(ctx context.Context, req *step.Request[*v1.CronJob]) error {
 	list := &batchv1.JobList{}
 	if err := req.Client.List(ctx, list, client.InNamespace(req.Object.Namespace), client.MatchingFields{runs.OwnerField: req.Object.Name}); err != nil {
-		return ctrl.Result{}, fmt.Errorf("listing the Jobs: %w", err)
+		return fmt.Errorf("listing the Jobs: %w", err)
 	}
 	found := runs.Of(list)
 	step.Put(req, Jobs, found)
@@ -79,35 +73,31 @@ func (ReadJobs) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Re
 		status.LastScheduleTime = &metav1.Time{Time: found.Last} // it stays when the Job is deleted
 	}
 	runs.SetConditions(req, found)
-	return ctrlkit.NoRequeue()
+	return nil
 }
 
 // startRun creates the Job of the run that is due, if there is one.
-type startRun struct{ *CronJobReconciler }
-
-func (startRun) Name() string { return "StartRun" }
-
-func (s startRun) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
+func (r *CronJobReconciler) startRun(ctx context.Context, req *step.Request[*v1.CronJob]) error {
 	cronJob := req.Object
 	if cronJob.Spec.Suspended() {
-		return ctrlkit.NoRequeue()
+		return nil
 	}
-	now := s.Now()
+	now := r.Now()
 	due, next, err := runs.Times(cronJob, now)
 	if err != nil {
 		req.Conditions.MarkUnhealthy(runs.Degraded, condition.SeverityError, "InvalidSchedule", err.Error())
-		return ctrlkit.NoRequeue() // a change of the schedule triggers the next reconcile
+		return nil // a change of the schedule triggers the next reconcile
 	}
 	found, _ := step.Lookup(req, Jobs)
 	if !due.IsZero() && (cronJob.Spec.ConcurrencyPolicy != v1.ForbidConcurrent || len(found.Active) == 0) {
-		if err := start(ctx, req, due, found.Active, s.Scheme); err != nil {
+		if err := start(ctx, req, due, found.Active, r.Scheme); err != nil {
 			for _, c := range []string{runs.Available, runs.Degraded} {
 				req.Conditions.MarkUnhealthy(c, condition.SeverityWarning, "JobCreationFailed", err.Error())
 			}
-			return ctrl.Result{}, err
+			return err
 		}
 	}
-	return ctrlkit.ContinueAndRequeueAfter(next.Sub(now))
+	return ctrlkit.RequeueWithin(next.Sub(now))
 }
 
 func start(ctx context.Context, req *step.Request[*v1.CronJob], due time.Time, active []*batchv1.Job, scheme *runtime.Scheme) error {
@@ -129,23 +119,21 @@ func start(ctx context.Context, req *step.Request[*v1.CronJob], due time.Time, a
 
 // DeleteOld deletes the Jobs that are too many. It is the last step, so that a Job that can't be
 // deleted keeps no run from being started.
-type DeleteOld struct{}
+var DeleteOld = step.Step[*v1.CronJob]{Name: "DeleteOld", Do: deleteOld}
 
-func (DeleteOld) Name() string { return "DeleteOld" }
-
-func (DeleteOld) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
+func deleteOld(ctx context.Context, req *step.Request[*v1.CronJob]) error {
 	found, _ := step.Lookup(req, Jobs)
 	old := slices.Concat(
 		runs.TooMany(found.Failed, req.Object.Spec.FailedJobsHistoryLimit),
 		runs.TooMany(found.Complete, req.Object.Spec.SuccessfulJobsHistoryLimit),
 	)
 	if len(old) == 0 {
-		return ctrlkit.NoRequeue()
+		return nil
 	}
 	if err := req.Save(ctx); err != nil { // without its Job, only the status knows of a run
-		return ctrl.Result{}, err
+		return err
 	}
-	return ctrlkit.RequeueIfError(runs.Delete(ctx, req.Client, old))
+	return runs.Delete(ctx, req.Client, old)
 }
 
 // SetupWithManager adds the controller to a manager.

@@ -50,31 +50,21 @@ func (r *CronJobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 func (r *CronJobReconciler) newEngine(live client.Reader, recorder events.EventRecorder) (*step.Engine[*v1.CronJob], error) {
 	r.once.Do(func() {
 		r.engine, r.err = step.New(step.Options[*v1.CronJob]{Name: "cronjob", Client: r.Client, APIReader: live, Recorder: recorder},
-			runJobs{r})
+			step.Step[*v1.CronJob]{Name: "RunJobs", Do: step.Workflow(r.runJobs), Conditions: runs.Conditions()})
 	})
 	return r.engine, r.err
 }
 
-// runJobs is the step that starts the runs of a CronJob, and deletes old Jobs.
-type runJobs struct{ *CronJobReconciler }
-
-var _ step.ConditionDeclarer[*v1.CronJob] = runJobs{}
-
-func (runJobs) Name() string { return "RunJobs" }
-
-func (runJobs) Conditions() []condition.Declaration { return runs.Conditions() }
-
-func (s runJobs) Do(ctx context.Context, req *step.Request[*v1.CronJob]) (ctrl.Result, error) {
-	return step.RunWorkflow(ctx, req, func(req *step.Request[*v1.CronJob]) ctrlkit.Action {
-		r := &run{Request: req, now: s.Now()}
-		return ctrlkit.Sequential(
-			ctrlkit.NewAction("ReadJobs", r.readJobs),
-			ctrlkit.Join(
-				ctrlkit.NewAction("DeleteOld", r.deleteOld),
-				ctrlkit.If(!req.Object.Spec.Suspended(), ctrlkit.NewAction("StartRun", r.startRun)),
-			),
-		)
-	})
+// runJobs starts the runs of a CronJob, and deletes old Jobs.
+func (r *CronJobReconciler) runJobs(req *step.Request[*v1.CronJob]) ctrlkit.Action {
+	run := &run{Request: req, now: r.Now()}
+	return ctrlkit.Sequential(
+		ctrlkit.NewAction("ReadJobs", run.readJobs),
+		ctrlkit.Join(
+			ctrlkit.NewAction("DeleteOld", run.deleteOld),
+			ctrlkit.If(!req.Object.Spec.Suspended(), ctrlkit.NewAction("StartRun", run.startRun)),
+		),
+	)
 }
 
 // A run is one reconcile of a CronJob. Its methods are the actions.
@@ -115,7 +105,7 @@ func (r *run) startRun(ctx context.Context) (ctrl.Result, error) {
 			return ctrl.Result{}, err
 		}
 	}
-	return ctrlkit.ContinueAndRequeueAfter(next.Sub(r.now))
+	return ctrl.Result{}, ctrlkit.RequeueWithin(next.Sub(r.now))
 }
 
 func (r *run) start(ctx context.Context, due time.Time) error {

@@ -43,8 +43,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func (r *reconciler) remove(ctx context.Context, pod *corev1.Pod) error { return r.Delete(ctx, pod) }
 
-func do(_ context.Context, req *step.Request[*corev1.Pod]) (ctrl.Result, error) {
-	return ctrlkit.RequeueIfError(req.Client.Create(context.Background(), &corev1.Secret{})) // want `in a function that has one: name the parameter and pass it on`
+func do(_ context.Context, req *step.Request[*corev1.Pod]) error {
+	return req.Client.Create(context.Background(), &corev1.Secret{}) // want `in a function that has one: name the parameter and pass it on`
 }
 
 func workflow(ctx context.Context, action ctrlkit.Action) (ctrl.Result, error) {

@@ -8,7 +8,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -22,15 +21,15 @@ func newSettings(mgr ctrl.Manager, remote client.Client) settings {
 	return settings{client: mgr.GetClient(), live: mgr.GetAPIReader(), remote: remote}
 }
 
-func (s settings) Do(ctx context.Context, req *step.Request[*corev1.Pod]) (ctrl.Result, error) {
-	return ctrlkit.RequeueIfError(s.client.Create(ctx, &corev1.Secret{})) // want `s.client is not the client of the request, so the engine neither records nor guards what goes through it: use req.Client`
+func (s settings) Do(ctx context.Context, req *step.Request[*corev1.Pod]) error {
+	return s.client.Create(ctx, &corev1.Secret{}) // want `s.client is not the client of the request, so the engine neither records nor guards what goes through it: use req.Client`
 }
 
-func (s settings) Cleanup(ctx context.Context, req *step.Request[*corev1.Pod]) (ctrl.Result, error) {
+func (s settings) Cleanup(ctx context.Context, req *step.Request[*corev1.Pod]) error {
 	if err := s.client.Status().Update(ctx, req.Object); err != nil { // want `use req.Client`
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
-	return ctrlkit.RequeueIfError(remove(ctx, s.client)) // want `s.client is not the client of the request`
+	return remove(ctx, s.client) // want `s.client is not the client of the request`
 }
 
 func remove(ctx context.Context, c client.Client) error { return c.Delete(ctx, &corev1.Secret{}) }
@@ -40,12 +39,12 @@ type embedding struct {
 	client.Client
 }
 
-func (e *embedding) Do(ctx context.Context, req *step.Request[*corev1.Pod]) (ctrl.Result, error) {
+func (e *embedding) Do(ctx context.Context, req *step.Request[*corev1.Pod]) error {
 	if err := e.Get(ctx, client.ObjectKey{Name: "a"}, &corev1.Secret{}); err != nil { // want `e is not the client of the request`
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
-	_ = helper{e.Client}                                                  // want `e.Client is not the client of the request`
-	return ctrlkit.RequeueIfError(e.Client.Create(ctx, &corev1.Secret{})) // want `e.Client is not the client of the request`
+	_ = helper{e.Client}                          // want `e.Client is not the client of the request`
+	return e.Client.Create(ctx, &corev1.Secret{}) // want `e.Client is not the client of the request`
 }
 
 func (e *embedding) Post(ctx context.Context, _ *step.Request[*corev1.Pod]) error {
@@ -55,26 +54,26 @@ func (e *embedding) Post(ctx context.Context, _ *step.Request[*corev1.Pod]) erro
 type helper struct{ client client.Client }
 
 func newStep(mgr ctrl.Manager) step.Step[*corev1.Pod] {
-	return step.Func("Write", func(ctx context.Context, req *step.Request[*corev1.Pod]) (ctrl.Result, error) {
-		return ctrlkit.RequeueIfError(mgr.GetClient().Create(ctx, &corev1.Secret{})) // want `mgr.GetClient\(\) is not the client of the request`
-	})
+	return step.Step[*corev1.Pod]{Name: "Write", Do: func(ctx context.Context, req *step.Request[*corev1.Pod]) error {
+		return mgr.GetClient().Create(ctx, &corev1.Secret{}) // want `mgr.GetClient\(\) is not the client of the request`
+	}}
 }
 
-func (s settings) right(ctx context.Context, req *step.Request[*corev1.Pod]) (ctrl.Result, error) {
+func (s settings) right(ctx context.Context, req *step.Request[*corev1.Pod]) error {
 	c := req.Client
 	if err := c.Create(ctx, &corev1.Secret{}); err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	if err := s.live.Get(ctx, client.ObjectKey{Name: "a"}, &corev1.Secret{}); err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	if err := remove(ctx, req.Client); err != nil {
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 	if err := s.client.Create(ctx, &corev1.Event{}); err != nil { //nolint:bypass // it is not part of the object
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
-	return ctrlkit.RequeueIfError(s.remote.Create(ctx, &corev1.Secret{}))
+	return s.remote.Create(ctx, &corev1.Secret{})
 }
 
 // withoutRequest has no other client.

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -18,39 +17,39 @@ type schedule struct{}
 
 func (schedule) Next(t time.Time) time.Time { return t.Add(time.Hour) }
 
-func decide(_ context.Context, req *step.Request[*corev1.Pod]) (ctrl.Result, error) {
+func decide(_ context.Context, req *step.Request[*corev1.Pod]) error {
 	if time.Since(req.Object.CreationTimestamp.Time) > time.Hour { // want `time.Since decides by the clock of the machine: use req.Now.Sub\(req.Object.CreationTimestamp.Time\), the time of the reconcile`
-		return ctrlkit.NoRequeue()
+		return nil
 	}
 	if req.Object.CreationTimestamp.Time.Before(time.Now()) { // want `time.Now decides by the clock of the machine: use req.Now,`
-		return ctrlkit.NoRequeue()
+		return nil
 	}
 	due := req.Object.CreationTimestamp.Add(time.Hour)
 	now := time.Now() // want `time.Now decides`
 	if now.After(due) {
-		return ctrlkit.NoRequeue()
+		return nil
 	}
 	later := metav1.Now() // want `metav1.Now decides by the clock of the machine: use metav1.NewTime\(req.Now\)`
 	if req.Object.CreationTimestamp.Before(&later) {
-		return ctrlkit.NoRequeue()
+		return nil
 	}
 	next := schedule{}.Next(time.Now().UTC()) // want `time.Now decides`
 	if next.IsZero() {
-		return ctrlkit.NoRequeue()
+		return nil
 	}
-	return ctrlkit.RequeueAfter(time.Until(due)) // want `time.Until decides by the clock of the machine: use due.Sub\(req.Now\)`
+	return ctrlkit.RequeueWithin(time.Until(due)) // want `time.Until decides by the clock of the machine: use due.Sub\(req.Now\)`
 }
 
-func unnamed(_ context.Context, _ *step.Request[*corev1.Pod]) (ctrl.Result, error) {
-	return ctrlkit.RequeueAfter(time.Until(time.Unix(0, 0))) // want `name the \*step.Request and use its Now`
+func unnamed(_ context.Context, _ *step.Request[*corev1.Pod]) error {
+	return ctrlkit.RequeueWithin(time.Until(time.Unix(0, 0))) // want `name the \*step.Request and use its Now`
 }
 
 func observe(...any)                        {}
 func dial(context.Context, time.Time) error { return nil }
 
-func right(ctx context.Context, req *step.Request[*corev1.Pod]) (ctrl.Result, error) {
+func right(ctx context.Context, req *step.Request[*corev1.Pod]) error {
 	if req.Now.Sub(req.Object.CreationTimestamp.Time) > time.Hour {
-		return ctrlkit.NoRequeue()
+		return nil
 	}
 	began := time.Now()
 	err := dial(ctx, time.Now().Add(time.Second))
@@ -66,9 +65,9 @@ func right(ctx context.Context, req *step.Request[*corev1.Pod]) (ctrl.Result, er
 		err = dial(limited, time.Now())
 	}
 	if time.Since(req.Object.CreationTimestamp.Time) > 24*time.Hour { //nolint:clock // the age by any clock
-		return ctrlkit.NoRequeue()
+		return nil
 	}
-	return ctrlkit.RequeueIfError(err)
+	return err
 }
 
 // withoutRequest has no other clock.

@@ -40,7 +40,7 @@ func reconcile(ctx context.Context, mgr manager) (ctrl.Result, error) {
 
 	ctrlkit.RequeueAfter(time.Second)      // want `ctrlkit.RequeueAfter returns an outcome and does nothing by itself: return it`
 	defer ctrlkit.Exit()                   // want `ctrlkit.Exit returns an outcome and does nothing by itself`
-	_, _ = ctrlkit.WaitFor("x")            // want `ctrlkit.WaitFor returns an outcome`
+	_ = ctrlkit.Wait("x")                  // want `ctrlkit.Wait returns an outcome`
 	defer newCustom().Run(ctx)             // want `newCustom\(\).Run returns an outcome that is thrown away, errors included`
 	mgr.UpdateCronJobStatus().Run(ctx)     // want `Run returns an outcome that is thrown away`
 	ctrlkit.IgnoreExit(ctrl.Result{}, nil) // want `ctrlkit.IgnoreExit returns an outcome`

@@ -14,7 +14,7 @@ type custom struct{}
 
 func (custom) Description() string { return "custom" }
 func (custom) Run(context.Context) (ctrl.Result, error) {
-	return ctrlkit.ContinueAndRequeueAfter(time.Minute)
+	return ctrl.Result{}, ctrlkit.RequeueWithin(time.Minute)
 }
 
 // almost has methods of the same names and is something else.
@@ -49,7 +49,7 @@ func reconcile(ctx context.Context) (ctrl.Result, error) {
 	) //nolint:discarded // on purpose
 	_, _ = newCustom().Run(ctx)
 	result, _ := ctrlkit.RequeueAfter(time.Second)
-	_, err := ctrlkit.Exit()
+	err := ctrlkit.ErrExit
 	kept := newCustom()
 	if result.RequeueAfter == 0 {
 		return ctrlkit.RequeueIfError(err)

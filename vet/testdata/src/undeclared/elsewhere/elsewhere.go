@@ -5,14 +5,12 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // Do is for any engine of Pods.
-func Do(_ context.Context, req *step.Request[*corev1.Pod]) (ctrl.Result, error) {
+func Do(_ context.Context, req *step.Request[*corev1.Pod]) error {
 	req.Conditions.MarkHealthy("InputRead", "Done", "")
-	return ctrlkit.NoRequeue()
+	return nil
 }

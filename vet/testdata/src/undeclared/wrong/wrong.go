@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -15,28 +14,26 @@ import (
 
 const inputReady = "InputReady"
 
-type readInput struct{}
-
-func (readInput) Name() string { return "ReadInput" }
-
-func (readInput) Conditions() []condition.Declaration {
-	return []condition.Declaration{{Type: inputReady}}
+var input = step.Step[*corev1.Pod]{
+	Name:       "ReadInput",
+	Conditions: []condition.Declaration{{Type: inputReady}},
+	Do:         readInput,
 }
 
-func (readInput) Do(_ context.Context, req *step.Request[*corev1.Pod]) (ctrl.Result, error) {
+func readInput(_ context.Context, req *step.Request[*corev1.Pod]) error {
 	if req.Object.Name == "" {
-		req.Conditions.MarkUnhealthy("InputRead", condition.SeverityInfo, "NotFound", "no name") // want `condition "InputRead" is set and not declared, which panics: declare it in the method Conditions of the step \(declared: InputReady, OutputReady\)`
+		req.Conditions.MarkUnhealthy("InputRead", condition.SeverityInfo, "NotFound", "no name") // want `condition "InputRead" is set and not declared, which panics: declare it in Conditions of the step \(declared: InputReady, OutputReady\)`
 	}
 	req.Conditions.MarkHealthy(condition.Ready, "Done", "") // want `condition "Ready" is computed from the others and can't be set`
 	req.Conditions.MarkHealthy("OutputReady", "Done", "")
 	req.Conditions.MarkUnknown("Later", "Unknown", "") //nolint:undeclared // another step declares it
 	req.Conditions.MarkHealthy(inputReady, "Done", "")
-	return ctrlkit.NoRequeue()
+	return nil
 }
 
 func want(context.Context, *step.Request[*corev1.Pod], *apply.Set) error { return nil }
 
 func newEngine(mgr ctrl.Manager) (*step.Engine[*corev1.Pod], error) {
 	return step.New(step.Options[*corev1.Pod]{Name: "pods", Client: mgr.GetClient()},
-		readInput{}, apply.Children("Output", want, apply.Condition("OutputReady")))
+		input, apply.Children("Output", want, apply.Condition("OutputReady")))
 }

@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/handlers"
@@ -14,11 +13,11 @@ import (
 
 type locator struct{ client client.Client }
 
-func (l locator) locate(ctx context.Context, d *appsv1.Deployment) (ctrl.Result, error) {
+func (l locator) locate(ctx context.Context, d *appsv1.Deployment) error {
 	if err := l.client.Get(ctx, client.ObjectKey{Name: d.Namespace}, &corev1.Namespace{}); err != nil { // a relation watches it
-		return ctrl.Result{}, err
+		return err
 	}
-	return ctrl.Result{}, l.client.Get(ctx, client.ObjectKey{Name: d.Name}, &corev1.Secret{}) // want `corev1.Secret is read here .* Related of a handler`
+	return l.client.Get(ctx, client.ObjectKey{Name: d.Name}, &corev1.Secret{}) // want `corev1.Secret is read here .* Related of a handler`
 }
 
 // Handlers returns the handlers of this package.

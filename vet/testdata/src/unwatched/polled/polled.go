@@ -14,13 +14,13 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-func read(ctx context.Context, req *step.Request[*appsv1.Deployment]) (ctrl.Result, error) {
-	return ctrlkit.RequeueIfError(req.Client.Get(ctx, client.ObjectKey{Name: "config"}, &corev1.ConfigMap{}))
+func read(ctx context.Context, req *step.Request[*appsv1.Deployment]) error {
+	return req.Client.Get(ctx, client.ObjectKey{Name: "config"}, &corev1.ConfigMap{})
 }
 
 // poll is another step of the same object.
-func poll(context.Context, *step.Request[*appsv1.Deployment]) (ctrl.Result, error) {
-	return ctrlkit.ContinueAndRequeueAfter(time.Minute)
+func poll(context.Context, *step.Request[*appsv1.Deployment]) error {
+	return ctrlkit.RequeueWithin(time.Minute)
 }
 
 type action struct{ client client.Client }
@@ -30,22 +30,20 @@ func (a action) Run(ctx context.Context) (ctrl.Result, error) {
 	if err := a.client.Get(ctx, client.ObjectKey{Name: "config"}, &corev1.ConfigMap{}); err != nil {
 		return ctrlkit.RequeueIfError(err)
 	}
-	return ctrlkit.PollFor("the config", time.Minute)
+	return ctrl.Result{}, ctrlkit.Poll("the config", time.Minute)
 }
 
-func run(ctx context.Context, req *step.Request[*corev1.Pod]) (ctrl.Result, error) {
-	return step.RunWorkflow(ctx, req, func(req *step.Request[*corev1.Pod]) ctrlkit.Action { return action{req.Client} })
-}
+func run(req *step.Request[*corev1.Pod]) ctrlkit.Action { return action{req.Client} }
 
 func setUp(mgr ctrl.Manager) error {
-	deployments, err := step.New(step.Options[*appsv1.Deployment]{Name: "read", Client: mgr.GetClient()}, step.Func("Read", read), step.Func("Poll", poll))
+	deployments, err := step.New(step.Options[*appsv1.Deployment]{Name: "read", Client: mgr.GetClient()}, step.Step[*appsv1.Deployment]{Name: "Read", Do: read}, step.Step[*appsv1.Deployment]{Name: "Poll", Do: poll})
 	if err != nil {
 		return err
 	}
 	if err := deployments.Complete(ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{})); err != nil {
 		return err
 	}
-	pods, err := step.New(step.Options[*corev1.Pod]{Name: "run", Client: mgr.GetClient()}, step.Func("Run", run))
+	pods, err := step.New(step.Options[*corev1.Pod]{Name: "run", Client: mgr.GetClient()}, step.Step[*corev1.Pod]{Name: "Run", Do: step.Workflow(run)})
 	if err != nil {
 		return err
 	}

@@ -9,28 +9,25 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
 type parts struct{}
 
-func (parts) Name() string { return "Parts" }
-
-func (p parts) Do(ctx context.Context, req *step.Request[*appsv1.Deployment]) (ctrl.Result, error) {
+func (p parts) do(ctx context.Context, req *step.Request[*appsv1.Deployment]) error {
 	if _, err := step.GetOrWait[*corev1.Secret](ctx, req, client.ObjectKey{Name: "credentials"}); err != nil { // want `corev1.Secret is read here .* with engine.WatchNamed`
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
-	return ctrlkit.RequeueIfError(p.readPods(ctx, req.Client))
+	return p.readPods(ctx, req.Client)
 }
 
 func (parts) readPods(ctx context.Context, c client.Client) error {
 	return c.List(ctx, &corev1.PodList{}) // want `corev1.Pod is read here`
 }
 
-func (parts) Cleanup(ctx context.Context, req *step.Request[*appsv1.Deployment]) (ctrl.Result, error) {
-	return ctrlkit.RequeueIfError(req.Client.Get(ctx, client.ObjectKey{Name: "quota"}, &corev1.ResourceQuota{})) // want `corev1.ResourceQuota is read here`
+func (parts) cleanUp(ctx context.Context, req *step.Request[*appsv1.Deployment]) error {
+	return req.Client.Get(ctx, client.ObjectKey{Name: "quota"}, &corev1.ResourceQuota{}) // want `corev1.ResourceQuota is read here`
 }
 
 func want(ctx context.Context, req *step.Request[*appsv1.Deployment], _ *apply.Set) error {
@@ -39,7 +36,7 @@ func want(ctx context.Context, req *step.Request[*appsv1.Deployment], _ *apply.S
 
 func setUp(mgr ctrl.Manager) error {
 	engine, err := step.New(step.Options[*appsv1.Deployment]{Name: "parts", Client: mgr.GetClient()},
-		parts{}, apply.Children("Children", want, apply.Owns(&corev1.ConfigMap{})))
+		step.Step[*appsv1.Deployment]{Name: "Parts", Do: parts{}.do, Cleanup: parts{}.cleanUp}, apply.Children("Children", want, apply.Owns(&corev1.ConfigMap{})))
 	if err != nil {
 		return err
 	}
