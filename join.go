@@ -183,7 +183,7 @@ func joinOutcomes(outcomes []returned) (ctrl.Result, error) {
 // signals that travel as errors.
 type joined struct {
 	sum       outcome.Sum[Waiting] // its causes are without errContinue, its waits are among the causes
-	continued bool              // errContinue was among the errors
+	continued bool                 // errContinue was among the errors
 	shared    map[*sharedError]bool
 }
 

@@ -115,8 +115,8 @@ func TestRequeueAtOnceIsNotLost(t *testing.T) {
 	for name, run := range map[string]func() (ctrl.Result, error){
 		"RequeueImmediately": ctrlkit.RequeueImmediately,
 		"RequeueAfter":       func() (ctrl.Result, error) { return ctrlkit.RequeueAfter(-time.Minute) },
-		"Poll": func() (ctrl.Result, error) { return ctrlkit.IgnoreExit(ctrl.Result{}, ctrlkit.Poll("x", 0)) },
-		"RequeueWithin": func() (ctrl.Result, error) { return ctrlkit.IgnoreExit(ctrl.Result{}, ctrlkit.RequeueWithin(0)) },
+		"Poll":               func() (ctrl.Result, error) { return ctrlkit.IgnoreExit(ctrl.Result{}, ctrlkit.Poll("x", 0)) },
+		"RequeueWithin":      func() (ctrl.Result, error) { return ctrlkit.IgnoreExit(ctrl.Result{}, ctrlkit.RequeueWithin(0)) },
 	} {
 		got, _ := run()
 		if got.RequeueAfter <= 0 || got.RequeueAfter > time.Millisecond || got.Requeue {
