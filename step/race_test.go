@@ -31,9 +31,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/admission"
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/install"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -99,7 +99,7 @@ func TestLostWhileRead(t *testing.T) {
 func installRacePolicy(t *testing.T, plane *controlplane.ControlPlane) {
 	t.Helper()
 	user := newRaceUser(t, plane)
-	policy, binding, err := admission.FinalizerPolicy(corev1.SchemeGroupVersion.WithResource("configmaps"), raceFinalizer)
+	policy, binding, err := install.FinalizerPolicy(corev1.SchemeGroupVersion.WithResource("configmaps"), raceFinalizer)
 	must(t, err)
 	for _, obj := range []client.Object{policy, binding} {
 		must(t, user.Create(t.Context(), obj))

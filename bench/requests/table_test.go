@@ -32,13 +32,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/ctrlkit/ctrlkit/admission"
 	"github.com/ctrlkit/ctrlkit/bench/operators"
 	"github.com/ctrlkit/ctrlkit/bench/process"
 	"github.com/ctrlkit/ctrlkit/bench/requests"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/install"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
@@ -167,7 +167,7 @@ func (s *setup) namespace() string {
 // in effect.
 func (s *setup) installPolicy() {
 	s.t.Helper()
-	policy, binding, err := admission.FinalizerPolicy(widget.Resource, widget.Finalizer)
+	policy, binding, err := install.FinalizerPolicy(widget.Resource, widget.Finalizer)
 	s.must(err)
 	s.must(client.IgnoreAlreadyExists(s.user.Create(s.t.Context(), policy)))
 	s.must(client.IgnoreAlreadyExists(s.user.Create(s.t.Context(), binding)))

@@ -37,7 +37,7 @@ var layers = map[string]int{
 	"outline":                       -1, // data, which the journal has, too
 	"state":                         0,
 	"summary":                       0,
-	"crd":                           0,
+	"install":                       0,
 	"internal/definitions":          0,
 	"internal/rings":                0,
 	"internal/recording":            2,
@@ -58,8 +58,6 @@ var layers = map[string]int{
 
 	// The tower.
 	"":                        2, // workflows
-	"admission":               0,
-	"admission/certificates":  0,
 	"apply":                   5, // its Children is a step
 	"apply/internal/witness":  0,
 	"condition":               0,

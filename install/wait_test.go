@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package crd_test
+package install_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/crd"
+	"github.com/ctrlkit/ctrlkit/install"
 )
 
 func TestWaitForADefinitionOfOthers(t *testing.T) {
@@ -26,7 +26,7 @@ func TestWaitForADefinitionOfOthers(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		must(t, c.installer(crd.Options{}).Wait(c.ctx, "widgets.example.com"))
+		must(t, c.installer(install.Options{}).Wait(c.ctx, "widgets.example.com"))
 		if waited := time.Since(start); waited < 3*time.Second {
 			t.Errorf("it waited %s", waited)
 		}
@@ -36,9 +36,9 @@ func TestWaitForADefinitionOfOthers(t *testing.T) {
 func TestWaitEndsWithTheReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
-		i := c.installer(crd.Options{Timeout: 5 * time.Second})
+		i := c.installer(install.Options{Timeout: 5 * time.Second})
 		lacks := func() string {
-			late := (*crd.WaitError)(nil)
+			late := (*install.WaitError)(nil)
 			err := i.Wait(c.ctx, "widgets.example.com")
 			if !errors.As(err, &late) || !errors.Is(err, context.DeadlineExceeded) || late.Definition != "widgets.example.com" {
 				t.Fatalf("error %v", err)
@@ -48,7 +48,7 @@ func TestWaitEndsWithTheReason(t *testing.T) {
 		if got, want := lacks(), "it does not exist"; got != want {
 			t.Errorf("lacks %q, want %q", got, want)
 		}
-		c.mustInstall(1, crd.Options{}, widgets(fields("v1", "size")))
+		c.mustInstall(1, install.Options{}, widgets(fields("v1", "size")))
 		taken := `{"status":{"conditions":[{"type":"NamesAccepted","status":"False","reason":"ShortNamesConflict","message":"\"w\" is already in use"},{"type":"Established","status":"True"}]}}`
 		must(t, c.client.Status().Patch(c.ctx, c.get(), client.RawPatch("application/merge-patch+json", []byte(taken))))
 		if got, want := lacks(), `NamesAccepted is False: ShortNamesConflict: "w" is already in use`; got != want {
@@ -58,12 +58,12 @@ func TestWaitEndsWithTheReason(t *testing.T) {
 }
 
 func TestWrongOptions(t *testing.T) {
-	for _, options := range []crd.Options{{}, {Name: "a", Revision: "new"}, {Name: "a", Newer: "maybe"}, {Name: "a", Stored: "gone"}} {
-		if _, err := crd.New(newCluster(t).config, options); err == nil {
+	for _, options := range []install.Options{{}, {Name: "a", Revision: "new"}, {Name: "a", Newer: "maybe"}, {Name: "a", Stored: "gone"}} {
+		if _, err := install.New(newCluster(t).config, options); err == nil {
 			t.Errorf("%+v is accepted", options)
 		}
 	}
-	if _, err := crd.New(newCluster(t).config, crd.Options{Name: "a", Revision: "1"}); err == nil || !strings.Contains(err.Error(), "such as 1.4.0") {
+	if _, err := install.New(newCluster(t).config, install.Options{Name: "a", Revision: "1"}); err == nil || !strings.Contains(err.Error(), "such as 1.4.0") {
 		t.Errorf("the revision 1: %v", err)
 	}
 }

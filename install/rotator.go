@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package certificates
+package install
 
 import (
 	"bytes"
@@ -31,22 +31,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// ServiceAnnotation marks the Secret as one of this package. The value is the Service that it is for:
+// serviceAnnotation marks the Secret as one of this package. The value is the Service that it is for:
 // "NAMESPACE/NAME".
-const ServiceAnnotation = "certificates.ctrlkit.dev/service"
+const serviceAnnotation = "certificates.ctrlkit.dev/service"
 
 // fieldOwner is the field owner of all writes.
 const fieldOwner = "ctrlkit-certificates"
 
-// Options are the options of New. Service is needed, and a name in one of the lists.
-type Options struct {
+// RotatorOptions are the options of NewRotator. Service is needed, and a name in one of the lists.
+type RotatorOptions struct {
 	// Service is the one through which the API server reaches the webhooks. Without a namespace, it
 	// is that of the Pod. Certificates are for NAME.NAMESPACE.svc and NAME.NAMESPACE.svc.cluster.local.
 	Service client.ObjectKey
 
 	// Secret is where the certificates are kept, by default SERVICE-certificates in the namespace of
 	// the Service. It is created, or filled if it has no data. One of someone else, without the
-	// [ServiceAnnotation], is never overwritten: Ready and the log say so.
+	// annotation certificates.ctrlkit.dev/service, is never overwritten: Ready and the log say so.
 	Secret client.ObjectKey
 
 	// Validating, Mutating, Conversions and APIServices are names of ValidatingWebhookConfigurations,
@@ -65,7 +65,7 @@ type Options struct {
 	Interval time.Duration
 }
 
-func (o *Options) complete() error {
+func (o *RotatorOptions) complete() error {
 	if o.Service.Namespace == "" {
 		// The file that client-go reads. Without it, the process runs outside a cluster.
 		text, _ := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -78,9 +78,9 @@ func (o *Options) complete() error {
 	o.Interval = cmp.Or(o.Interval, time.Minute)
 	switch {
 	case o.Service.Name == "" || o.Service.Namespace == "":
-		return errors.New("the Service of the webhooks has no name, or no namespace outside a Pod: set Options.Service")
+		return errors.New("the Service of the webhooks has no name, or no namespace outside a Pod: set RotatorOptions.Service")
 	case len(o.Validating)+len(o.Mutating)+len(o.Conversions)+len(o.APIServices) == 0:
-		return errors.New("there is no object to write a caBundle to: name one in Options.Validating, Mutating, Conversions or APIServices")
+		return errors.New("there is no object to write a caBundle to: name one in RotatorOptions.Validating, Mutating, Conversions or APIServices")
 	case o.Interval < 0 || o.ServingLifetime < 20*o.Interval || o.AuthorityLifetime < 3*o.ServingLifetime:
 		return fmt.Errorf("lifetimes %s and %s do not go with the interval %s: a serving certificate must live 20 intervals, an authority three times as long",
 			o.AuthorityLifetime, o.ServingLifetime, o.Interval)
@@ -88,14 +88,14 @@ func (o *Options) complete() error {
 	return nil
 }
 
-func (o *Options) dnsNames() []string {
+func (o *RotatorOptions) dnsNames() []string {
 	name := o.Service.Name + "." + o.Service.Namespace + ".svc"
 	return []string{name, name + ".cluster.local"}
 }
 
 // A Rotator keeps the certificates of one Service. It may be used concurrently.
 type Rotator struct {
-	options Options
+	options RotatorOptions
 	client  client.Client
 	served  atomic.Pointer[contents]
 	state   atomic.Pointer[error] // of the latest pass, nil before the first
@@ -108,8 +108,9 @@ type Rotator struct {
 	ready   bool
 }
 
-// New returns a Rotator that is not started yet. It makes no request. The error is about the options.
-func New(config *rest.Config, options Options) (*Rotator, error) {
+// NewRotator returns a Rotator that is not started yet. It makes no request. The error is about the
+// options.
+func NewRotator(config *rest.Config, options RotatorOptions) (*Rotator, error) {
 	if err := options.complete(); err != nil {
 		return nil, fmt.Errorf("certificates of webhooks: %w", err)
 	}
@@ -239,7 +240,7 @@ func (r *Rotator) write(ctx context.Context, secret *corev1.Secret, c *contents,
 		secret.Data = map[string][]byte{}
 	}
 	maps.Copy(secret.Data, c.data)
-	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, ServiceAnnotation, r.options.Service.String())
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, serviceAnnotation, r.options.Service.String())
 	if found {
 		return r.client.Update(ctx, secret) // with the resource version that was read
 	}
@@ -250,12 +251,12 @@ func (r *Rotator) write(ctx context.Context, secret *corev1.Secret, c *contents,
 // checkOwner returns an error if someone else has made the Secret. One without data may be filled:
 // who installs the operator can make it, so that the operator needs no permission to create Secrets.
 func (r *Rotator) checkOwner(secret *corev1.Secret) error {
-	const remedy = "delete it, or name another one in Options.Secret"
-	switch owner, marked := secret.Annotations[ServiceAnnotation]; {
+	const remedy = "delete it, or name another one in RotatorOptions.Secret"
+	switch owner, marked := secret.Annotations[serviceAnnotation]; {
 	case marked && owner != r.options.Service.String():
 		return fmt.Errorf("it has the certificates of the Service %s, not of %s: %s", owner, r.options.Service, remedy)
 	case !marked && hasData(secret):
-		return fmt.Errorf("it was made by someone else, without the annotation %s: %s", ServiceAnnotation, remedy)
+		return fmt.Errorf("it was made by someone else, without the annotation %s: %s", serviceAnnotation, remedy)
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package certificates_test
+package install_test
 
 import (
 	"fmt"
@@ -11,15 +11,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/ctrlkit/ctrlkit/admission/certificates"
+	"github.com/ctrlkit/ctrlkit/install"
 	"github.com/ctrlkit/ctrlkit/permission"
 )
 
 // What main.go has: the webhook server gets its certificates, and the replica is ready when the API
 // server trusts it.
-func Example() {
+func ExampleNewRotator() {
 	_ = func(config *rest.Config) error {
-		certs, err := certificates.New(config, certificates.Options{
+		certs, err := install.NewRotator(config, install.RotatorOptions{
 			Service:     client.ObjectKey{Name: "shop-webhook"},
 			Validating:  []string{"shop-validation"},
 			Conversions: []string{"carts.shop.example.com"},
@@ -37,7 +37,7 @@ func Example() {
 
 // The permissions for config/rbac.
 func ExampleRotator_Rules() {
-	certs, err := certificates.New(&rest.Config{}, certificates.Options{
+	certs, err := install.NewRotator(&rest.Config{}, install.RotatorOptions{
 		Service:    client.ObjectKey{Namespace: "shop-system", Name: "shop-webhook"},
 		Validating: []string{"shop-validation"},
 	})

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package crd_test
+package install_test
 
 import (
 	"encoding/json"
@@ -22,7 +22,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/ptr"
 
-	"github.com/ctrlkit/ctrlkit/crd"
+	"github.com/ctrlkit/ctrlkit/install"
 )
 
 // A Gadget has a field of each sort.
@@ -104,7 +104,7 @@ func newGadget() *Gadget {
 func TestTypesRoundTrip(t *testing.T) {
 	c := newCluster(t)
 	scale := &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas", StatusReplicasPath: ".status.replicas"}
-	definitions, err := crd.FromTypes(crd.Type{
+	definitions, err := install.FromTypes(install.Type{
 		Object: &Gadget{}, Kind: gadgetKind, ShortNames: []string{"gg"}, Categories: []string{"all"}, Scale: scale,
 		Columns: []apiextensionsv1.CustomResourceColumnDefinition{{Name: "Size", Type: "string", JSONPath: ".spec.size"}},
 		Adjust: func(schema *apiextensionsv1.JSONSchemaProps) {
@@ -115,7 +115,7 @@ func TestTypesRoundTrip(t *testing.T) {
 		},
 	})
 	must(t, err)
-	c.mustInstall(1, crd.Options{}, definitions...)
+	c.mustInstall(1, install.Options{}, definitions...)
 	data, err := json.Marshal(newGadget())
 	must(t, err)
 	want, got := &unstructured.Unstructured{}, &unstructured.Unstructured{}
@@ -137,7 +137,7 @@ func TestTypesRoundTrip(t *testing.T) {
 }
 
 func TestSchemaOf(t *testing.T) {
-	p, err := crd.SchemaOf(reflect.TypeFor[Gadget]())
+	p, err := install.SchemaOf(reflect.TypeFor[Gadget]())
 	must(t, err)
 	spec := p.Properties["spec"]
 	if diff := cmp.Diff([]string{"enabled", "name", "names", "size"}, spec.Required); diff != "" {
@@ -155,7 +155,7 @@ func TestSchemaOf(t *testing.T) {
 	for _, of := range []reflect.Type{reflect.TypeFor[struct{ C chan int }](), reflect.TypeFor[struct {
 		M map[struct{ A int }]string `json:"m"`
 	}]()} {
-		if _, err := crd.SchemaOf(of); err == nil || !strings.Contains(err.Error(), "JSON has no") {
+		if _, err := install.SchemaOf(of); err == nil || !strings.Contains(err.Error(), "JSON has no") {
 			t.Errorf("%s: %v", of, err)
 		}
 	}
@@ -164,15 +164,15 @@ func TestSchemaOf(t *testing.T) {
 func TestTypesAreVersions(t *testing.T) {
 	second := gadgetKind
 	second.Version = "v1beta1"
-	definitions, err := crd.FromTypes(crd.Type{Object: &Gadget{}, Kind: gadgetKind}, crd.Type{Object: &Gadget{}, Kind: second})
+	definitions, err := install.FromTypes(install.Type{Object: &Gadget{}, Kind: gadgetKind}, install.Type{Object: &Gadget{}, Kind: second})
 	if err != nil || len(definitions) != 1 || len(definitions[0].Spec.Versions) != 2 || definitions[0].Spec.Versions[1].Storage {
 		t.Errorf("%v: %v", definitions, err)
 	}
-	for _, types := range [][]crd.Type{
+	for _, types := range [][]install.Type{
 		{{}}, {{Kind: gadgetKind}}, {{Object: &Gadget{}, Kind: gadgetKind}, {Object: &Gadget{}, Kind: gadgetKind}},
 		{{Object: &Gadget{}, Kind: gadgetKind}, {Object: &Gadget{}, Kind: second, Scope: apiextensionsv1.ClusterScoped}},
 	} {
-		if _, err := crd.FromTypes(types...); err == nil {
+		if _, err := install.FromTypes(types...); err == nil {
 			t.Errorf("%v is accepted", types)
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package crd_test
+package install_test
 
 import (
 	"context"
@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
-	"github.com/ctrlkit/ctrlkit/crd"
+	"github.com/ctrlkit/ctrlkit/install"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
@@ -65,14 +65,14 @@ func TestOnRealServer(t *testing.T) {
 	}
 	t.Run("names that are taken", func(t *testing.T) {
 		c := connect(t, plane.Config())
-		c.mustInstall(1, crd.Options{}, widgets(fields("v1", "size")))
+		c.mustInstall(1, install.Options{}, widgets(fields("v1", "size")))
 		other := widgets(fields("v1", "size"))
 		other.Spec.Group, other.Name = "other.example.com", "wigs.other.example.com"
 		other.Spec.Names.Plural, other.Spec.Names.Kind = "wigs", "Wig"
-		c.mustInstall(1, crd.Options{}, other) // another group may have the short name
+		c.mustInstall(1, install.Options{}, other) // another group may have the short name
 		other.Spec.Group, other.Name = "example.com", "wigs.example.com"
-		_, err := c.install(crd.Options{Timeout: 2 * time.Second}, other)
-		late := (*crd.WaitError)(nil)
+		_, err := c.install(install.Options{Timeout: 2 * time.Second}, other)
+		late := (*install.WaitError)(nil)
 		if !errors.As(err, &late) || !strings.Contains(late.Lacks, "NamesAccepted is False: ShortNamesConflict") {
 			t.Errorf("%v", err)
 		}
@@ -84,7 +84,7 @@ func (c *cluster) remove() {
 	c.t.Helper()
 	must(c.t, c.client.Delete(c.ctx, c.get()))
 	err := wait.PollUntilContextTimeout(c.ctx, 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		return apierrors.IsNotFound(c.client.Get(ctx, client.ObjectKey{Name: "widgets.example.com"}, &crd.Definition{})), nil
+		return apierrors.IsNotFound(c.client.Get(ctx, client.ObjectKey{Name: "widgets.example.com"}, &install.Definition{})), nil
 	})
 	must(c.t, err)
 }
@@ -101,42 +101,42 @@ func (c *cluster) awaitCategory(category string) {
 func testUnchanged(c *cluster) {
 	first := widgets(fields("v1", "size"))
 	first.Labels = map[string]string{"app": "widgets"}
-	c.mustInstall(1, crd.Options{}, first)
+	c.mustInstall(1, install.Options{}, first)
 	if err := c.client.Create(c.ctx, widget("v1")); err != nil {
 		c.t.Errorf("it is installed, and not served: %v", err)
 	}
-	c.mustInstall(0, crd.Options{}, first)
-	c.mustInstall(0, crd.Options{Revision: "2.0"}, first)
+	c.mustInstall(0, install.Options{}, first)
+	c.mustInstall(0, install.Options{Revision: "2.0"}, first)
 	c.patch(`{"metadata":{"labels":{"theirs":"x"}}}`)
-	c.mustInstall(0, crd.Options{}, first)
+	c.mustInstall(0, install.Options{}, first)
 	c.patch(`{"spec":{"names":{"categories":["all"]}}}`)
-	c.awaitCategory("all")                 // which is a write of the API server's
-	c.mustInstall(1, crd.Options{}, first) // which repairs it
+	c.awaitCategory("all")                     // which is a write of the API server's
+	c.mustInstall(1, install.Options{}, first) // which repairs it
 	if err := c.client.Get(c.ctx, client.ObjectKey{Namespace: "default", Name: "a"}, widget("v1")); err != nil {
 		c.t.Errorf("the object is lost: %v", err)
 	}
 	first.Labels = nil
-	c.mustInstall(1, crd.Options{}, first)
+	c.mustInstall(1, install.Options{}, first)
 	if _, has := c.get().Labels["app"]; has {
 		c.t.Errorf("labels %v: one that the definition had is still there", c.get().Labels)
 	}
 }
 
 func testStoredVersions(c *cluster) {
-	c.mustInstall(1, crd.Options{}, widgets(fields("v1alpha1", "size")))
-	c.mustInstall(1, crd.Options{}, widgets(fields("v1alpha1", "size"), fields("v1", "size")))
-	n, err := c.install(crd.Options{}, widgets(fields("v1", "size")))
-	stored := (*crd.StoredVersionError)(nil)
+	c.mustInstall(1, install.Options{}, widgets(fields("v1alpha1", "size")))
+	c.mustInstall(1, install.Options{}, widgets(fields("v1alpha1", "size"), fields("v1", "size")))
+	n, err := c.install(install.Options{}, widgets(fields("v1", "size")))
+	stored := (*install.StoredVersionError)(nil)
 	if n != 0 || !errors.As(err, &stored) || stored.Version != "v1alpha1" || !strings.Contains(err.Error(), "Migrate first") {
 		c.t.Errorf("%d writes: %v", n, err)
 	}
-	c.mustInstall(1, crd.Options{Stored: crd.StoredUnserved}, widgets(fields("v1", "size", "color")))
+	c.mustInstall(1, install.Options{Stored: install.StoredUnserved}, widgets(fields("v1", "size", "color")))
 	if got, want := c.versions(), "v1 stored served, v1alpha1"; got != want {
 		c.t.Errorf("versions %s, want %s", got, want)
 	}
-	c.mustInstall(0, crd.Options{Stored: crd.StoredUnserved}, widgets(fields("v1", "size", "color")))
+	c.mustInstall(0, install.Options{Stored: install.StoredUnserved}, widgets(fields("v1", "size", "color")))
 	must(c.t, c.client.Status().Patch(c.ctx, c.get(), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"storedVersions":["v1"]}}`))))
-	c.mustInstall(1, crd.Options{}, widgets(fields("v1", "size", "color", "weight"))) // once it is migrated
+	c.mustInstall(1, install.Options{}, widgets(fields("v1", "size", "color", "weight"))) // once it is migrated
 	if got, want := c.versions(), "v1 stored served"; got != want {
 		c.t.Errorf("versions %s, want %s", got, want)
 	}
@@ -144,35 +144,35 @@ func testStoredVersions(c *cluster) {
 
 func testRevisions(c *cluster) {
 	older, newer := widgets(fields("v1", "size")), widgets(fields("v1", "color"))
-	c.mustInstall(1, crd.Options{Revision: "1.9.0"}, older)
-	c.mustInstall(1, crd.Options{Revision: "v1.10.0"}, newer)
-	c.mustInstall(0, crd.Options{Revision: "1.9.0"}, older)
-	c.mustInstall(0, crd.Options{}, widgets(fields("v1", "color", "size"))) // of no revision
+	c.mustInstall(1, install.Options{Revision: "1.9.0"}, older)
+	c.mustInstall(1, install.Options{Revision: "v1.10.0"}, newer)
+	c.mustInstall(0, install.Options{Revision: "1.9.0"}, older)
+	c.mustInstall(0, install.Options{}, widgets(fields("v1", "color", "size"))) // of no revision
 	if _, has := c.get().Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["color"]; !has {
 		c.t.Error("the older one has replaced the newer one")
 	}
-	c.mustInstall(1, crd.Options{Revision: "1.9.0", Newer: crd.NewerReplaced}, older)
-	c.mustInstall(1, crd.Options{Revision: "1.10.0"}, newer)
-	_, err := c.install(crd.Options{Revision: "1.9.0", Timeout: 300 * time.Millisecond}, widgets(fields("v1beta1", "size")))
-	if late := (*crd.WaitError)(nil); !errors.As(err, &late) {
+	c.mustInstall(1, install.Options{Revision: "1.9.0", Newer: install.NewerReplaced}, older)
+	c.mustInstall(1, install.Options{Revision: "1.10.0"}, newer)
+	_, err := c.install(install.Options{Revision: "1.9.0", Timeout: 300 * time.Millisecond}, widgets(fields("v1beta1", "size")))
+	if late := (*install.WaitError)(nil); !errors.As(err, &late) {
 		c.t.Errorf("what is kept does not serve v1beta1: %v", err)
 	}
 }
 
 func testWithoutRevision(c *cluster) {
-	c.mustInstall(1, crd.Options{}, widgets(fields("v1", "size", "color")))
-	c.mustInstall(0, crd.Options{}, widgets(fields("v1", "size")))
-	c.mustInstall(1, crd.Options{}, widgets(fields("v1", "size", "color"), fields("v2", "size")))
-	c.mustInstall(0, crd.Options{Stored: crd.StoredUnserved}, widgets(fields("v1", "size", "color")))
+	c.mustInstall(1, install.Options{}, widgets(fields("v1", "size", "color")))
+	c.mustInstall(0, install.Options{}, widgets(fields("v1", "size")))
+	c.mustInstall(1, install.Options{}, widgets(fields("v1", "size", "color"), fields("v2", "size")))
+	c.mustInstall(0, install.Options{Stored: install.StoredUnserved}, widgets(fields("v1", "size", "color")))
 	if got, want := c.versions(), "v1 served, v2 stored served"; got != want {
 		c.t.Errorf("versions %s, want %s", got, want)
 	}
-	c.mustInstall(1, crd.Options{Newer: crd.NewerReplaced}, widgets(fields("v2", "size"), fields("v1", "size")))
+	c.mustInstall(1, install.Options{Newer: install.NewerReplaced}, widgets(fields("v2", "size"), fields("v1", "size")))
 }
 
 func testBundle(c *cluster) {
 	certificate := newCertificate(c.t)
-	converted := func(bundle string) *crd.Definition {
+	converted := func(bundle string) *install.Definition {
 		d := widgets(fields("v1", "size"), fields("v2", "size"))
 		d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
 			ConversionReviewVersions: []string{"v1"}, ClientConfig: &apiextensionsv1.WebhookClientConfig{
@@ -181,14 +181,14 @@ func testBundle(c *cluster) {
 		}}
 		return d
 	}
-	c.mustInstall(1, crd.Options{}, converted("\n")) // the placeholder of generators
+	c.mustInstall(1, install.Options{}, converted("\n")) // the placeholder of generators
 	c.patch(fmt.Sprintf(`{"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":%q}}}}}`, base64.StdEncoding.EncodeToString([]byte(certificate))))
-	c.mustInstall(0, crd.Options{}, converted("\n"))
+	c.mustInstall(0, install.Options{}, converted("\n"))
 	changed := converted("")
 	for _, v := range changed.Spec.Versions {
 		v.Schema.OpenAPIV3Schema.Description = "Changed."
 	}
-	c.mustInstall(1, crd.Options{}, changed)
+	c.mustInstall(1, install.Options{}, changed)
 	if got := string(c.get().Spec.Conversion.Webhook.ClientConfig.CABundle); got != certificate {
 		c.t.Errorf("caBundle %q", got)
 	}
@@ -207,17 +207,17 @@ func newCertificate(t *testing.T) string {
 
 // Another replica writes between the read and the write: what it has installed is looked at again.
 func testRace(c *cluster) {
-	c.mustInstall(1, crd.Options{Revision: "1.0"}, widgets(fields("v1", "size")))
+	c.mustInstall(1, install.Options{Revision: "1.0"}, widgets(fields("v1", "size")))
 	c.before = func(r *http.Request) {
 		if r.Method == http.MethodPatch {
 			c.before = nil
-			c.mustInstall(1, crd.Options{Revision: "3.0"}, widgets(fields("v1", "weight")))
+			c.mustInstall(1, install.Options{Revision: "3.0"}, widgets(fields("v1", "weight")))
 		}
 	}
-	if _, err := c.install(crd.Options{Revision: "2.0"}, widgets(fields("v1", "color"))); err != nil {
+	if _, err := c.install(install.Options{Revision: "2.0"}, widgets(fields("v1", "color"))); err != nil {
 		c.t.Fatal(err)
 	}
-	if got := c.get().Annotations[crd.RevisionAnnotation]; got != "3.0" {
+	if got := c.get().Annotations[install.RevisionAnnotation]; got != "3.0" {
 		c.t.Errorf("the definition is of revision %s, and 3.0 was faster", got)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package certificates
+package install
 
 import (
 	"bytes"
@@ -72,7 +72,7 @@ func parse(data map[string][]byte) (*contents, error) {
 //
 // An authority loses its key when it gets a successor. It signs once more before, so that there is
 // the whole life of a serving certificate to bring the successor to every webhook.
-func (o *Options) renew(old *contents, now time.Time, trusted bool) (next *contents, why string, err error) {
+func (o *RotatorOptions) renew(old *contents, now time.Time, trusted bool) (next *contents, why string, err error) {
 	if old == nil {
 		next = &contents{}
 		if err = o.addAuthority(next, now); err == nil {
@@ -110,7 +110,7 @@ func (o *Options) renew(old *contents, now time.Time, trusted bool) (next *conte
 }
 
 // addAuthority puts a new authority in front, which may sign for our Service only.
-func (o *Options) addAuthority(c *contents, now time.Time) error {
+func (o *RotatorOptions) addAuthority(c *contents, now time.Time) error {
 	certificate, key, err := issue(&x509.Certificate{
 		Subject:                     pkix.Name{Organization: []string{organization}, CommonName: "webhooks " + now.UTC().Format(time.RFC3339)},
 		NotAfter:                    now.Add(o.AuthorityLifetime),
@@ -129,7 +129,7 @@ func (o *Options) addAuthority(c *contents, now time.Time) error {
 }
 
 // addServing replaces the serving certificate by a new one of the first authority.
-func (o *Options) addServing(c *contents, now time.Time) error {
+func (o *RotatorOptions) addServing(c *contents, now time.Time) error {
 	end := slices.MinFunc([]time.Time{now.Add(o.ServingLifetime), c.authorities[0].NotAfter}, time.Time.Compare)
 	certificate, key, err := issue(&x509.Certificate{
 		Subject:               pkix.Name{Organization: []string{organization}, CommonName: "webhooks"},

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package crd
+package install
 
 import (
 	"encoding"
@@ -21,7 +21,7 @@ import (
 
 type props = apiextensionsv1.JSONSchemaProps
 
-// SchemaOf returns the structural schema of a struct, by its json tags:
+// schemaOf returns the structural schema of a struct, by its json tags:
 //
 //   - A field is required if its tag has neither omitempty nor omitzero. A pointer, map or slice
 //     that is required may be null, because Go writes it so.
@@ -32,7 +32,7 @@ type props = apiextensionsv1.JSONSchemaProps
 //
 // The error names the field whose type JSON can't have, such as a channel, or a map whose keys are
 // structs.
-func SchemaOf(t reflect.Type) (*apiextensionsv1.JSONSchemaProps, error) {
+func schemaOf(t reflect.Type) (*apiextensionsv1.JSONSchemaProps, error) {
 	s := &schemer{}
 	p, err := s.of(t)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package admission_test
+package install_test
 
 import (
 	"strings"
@@ -11,14 +11,14 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ctrlkit/ctrlkit/admission"
+	"github.com/ctrlkit/ctrlkit/install"
 )
 
 const finalizer = "test.example.com/things"
 
 func TestFinalizerPolicy(t *testing.T) {
 	resource := schema.GroupVersionResource{Group: "test.example.com", Version: "v1", Resource: "things"}
-	policy, binding, err := admission.FinalizerPolicy(resource, finalizer)
+	policy, binding, err := install.FinalizerPolicy(resource, finalizer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestFinalizerPolicyRefuses(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if _, _, err := admission.FinalizerPolicy(test.resource, test.finalizer); err == nil {
+			if _, _, err := install.FinalizerPolicy(test.resource, test.finalizer); err == nil {
 				t.Error("there was no error")
 			}
 		})

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package crd
+package install
 
 import (
 	"bytes"
@@ -36,7 +36,7 @@ type StoredVersionError struct {
 func (e *StoredVersionError) Error() string {
 	return fmt.Sprintf("version %s is in status.storedVersions, and the new definition does not have it: objects that are stored in it could not be read any more. "+
 		"Migrate first: keep the version with served: false, write each object again (kubectl get %s -A -o json | kubectl replace -f -), "+
-		"then remove it from status.storedVersions (kubectl patch crd %s --subresource=status). Or keep it unserved: crd.StoredUnserved", e.Version, e.Definition, e.Definition)
+		"then remove it from status.storedVersions (kubectl patch crd %s --subresource=status). Or keep it unserved: install.StoredUnserved", e.Version, e.Definition, e.Definition)
 }
 
 // plan compares a definition with the one in the cluster, which is nil if there is none.
@@ -61,7 +61,7 @@ func (i *Installer) plan(d, current *Definition) (plan, error) {
 	annotations := map[string]string{hashAnnotation: hash}
 	maps.Copy(annotations, d.Annotations)
 	if i.options.Revision != "" {
-		annotations[RevisionAnnotation] = i.options.Revision
+		annotations[revisionAnnotation] = i.options.Revision
 	}
 	d.Annotations = annotations
 	wanted, err := contentOf(d)
@@ -70,7 +70,7 @@ func (i *Installer) plan(d, current *Definition) (plan, error) {
 
 // newer says why the definition in the cluster is newer, "" if it is not.
 func (i *Installer) newer(d, current *Definition) string {
-	there := current.Annotations[RevisionAnnotation]
+	there := current.Annotations[revisionAnnotation]
 	if i.options.Revision != "" {
 		theirs, err := apiversion.ParseGeneric(there)
 		ours := apiversion.MustParseGeneric(i.options.Revision) // New has checked it

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package crd_test
+package install_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/ctrlkit/ctrlkit/crd"
+	"github.com/ctrlkit/ctrlkit/install"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
@@ -23,24 +23,24 @@ var config = func() *rest.Config { return apiserver.New(apiserver.Options{Seed: 
 
 // An operator installs its definitions before its manager starts.
 func Example() {
-	install := func(ctx context.Context, config *rest.Config) error {
-		definitions, err := crd.Read(manifests, "crd")
+	setUp := func(ctx context.Context, config *rest.Config) error {
+		definitions, err := install.Read(manifests, "crd")
 		if err != nil {
 			return err
 		}
-		installer, err := crd.New(config, crd.Options{Name: "widgets-operator", Revision: "1.4.0"})
+		installer, err := install.New(config, install.Options{Name: "widgets-operator", Revision: "1.4.0"})
 		if err != nil {
 			return err
 		}
 		return installer.Install(ctx, definitions...)
 	}
-	fmt.Println(install(context.Background(), config()))
+	fmt.Println(setUp(context.Background(), config()))
 	// Output: <nil>
 }
 
 // A definition of a Go type, for kinds without generated files.
 func ExampleFromTypes() {
-	definitions, err := crd.FromTypes(crd.Type{
+	definitions, err := install.FromTypes(install.Type{
 		Object: &Gadget{}, Kind: gadgetKind, ShortNames: []string{"gg"},
 		Columns: []apiextensionsv1.CustomResourceColumnDefinition{{Name: "Size", Type: "string", JSONPath: ".spec.size"}},
 	})
@@ -56,7 +56,7 @@ func ExampleFromTypes() {
 // An operator waits for a kind that another one installs.
 func ExampleInstaller_Wait() {
 	_ = func(ctx context.Context, config *rest.Config) error {
-		installer, err := crd.New(config, crd.Options{Name: "widgets-operator"})
+		installer, err := install.New(config, install.Options{Name: "widgets-operator"})
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package crd
+package install
 
 import (
 	"cmp"
@@ -60,8 +60,8 @@ const (
 )
 
 const (
-	// RevisionAnnotation has the [Options].Revision with which a definition was last changed.
-	RevisionAnnotation = "crd.ctrlkit.dev/revision"
+	// revisionAnnotation has the [Options].Revision with which a definition was last changed.
+	revisionAnnotation = "crd.ctrlkit.dev/revision"
 	hashAnnotation     = "crd.ctrlkit.dev/hash"
 	defaultTimeout     = time.Minute
 )
@@ -81,15 +81,15 @@ type Installer struct {
 // New returns an installer. The error is that of wrong options, or of a wrong config.
 func New(config *rest.Config, options Options) (*Installer, error) {
 	if options.Name == "" {
-		return nil, errors.New("crd.Options.Name is empty: it is the field owner of the definitions")
+		return nil, errors.New("install.Options.Name is empty: it is the field owner of the definitions")
 	}
 	if options.Revision != "" {
 		if _, err := version.ParseGeneric(options.Revision); err != nil {
-			return nil, fmt.Errorf("crd.Options.Revision %q is no version of two numbers or more, such as 1.4.0: %w", options.Revision, err)
+			return nil, fmt.Errorf("install.Options.Revision %q is no version of two numbers or more, such as 1.4.0: %w", options.Revision, err)
 		}
 	}
 	if options.Newer != NewerKept && options.Newer != NewerReplaced || options.Stored != StoredRefused && options.Stored != StoredUnserved {
-		return nil, fmt.Errorf("crd.Options: Newer is %q and Stored is %q: use constants of package crd", options.Newer, options.Stored)
+		return nil, fmt.Errorf("install.Options: Newer is %q and Stored is %q: use constants of package install", options.Newer, options.Stored)
 	}
 	options.Timeout = cmp.Or(options.Timeout, defaultTimeout)
 	objects, err := dynamic.NewForConfig(config)

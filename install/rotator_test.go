@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package certificates_test
+package install_test
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/admission/certificates"
+	"github.com/ctrlkit/ctrlkit/install"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver/rbac"
 )
@@ -55,7 +55,7 @@ func TestFirstStart(t *testing.T) {
 		if got := len(slices.Concat(slices.Collect(maps.Values(w.bundles))...)); got != 4 {
 			t.Errorf("%d webhooks have a caBundle, want 4", got)
 		}
-		if s := w.secret(); s.Type != corev1.SecretTypeTLS || s.Annotations[certificates.ServiceAnnotation] != "shop-system/shop-webhook" {
+		if s := w.secret(); s.Type != corev1.SecretTypeTLS || s.Annotations[install.ServiceAnnotation] != "shop-system/shop-webhook" {
 			t.Errorf("Secret of type %s with %v", s.Type, s.Annotations)
 		}
 
@@ -250,9 +250,9 @@ func TestSecretOfAnother(t *testing.T) {
 		want   string
 	}{
 		"of cert-manager":    {named(full, map[string]string{"cert-manager.io/certificate-name": "shop"}), "made by someone else"},
-		"of another Service": {named(full, map[string]string{certificates.ServiceAnnotation: "shop-system/other"}), "of the Service shop-system/other"},
+		"of another Service": {named(full, map[string]string{install.ServiceAnnotation: "shop-system/other"}), "of the Service shop-system/other"},
 		"empty":              {named(map[string][]byte{"tls.crt": nil, "tls.key": nil}, nil), ""},
-		"ours and broken":    {named(full, map[string]string{certificates.ServiceAnnotation: "shop-system/shop-webhook"}), ""},
+		"ours and broken":    {named(full, map[string]string{install.ServiceAnnotation: "shop-system/shop-webhook"}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -263,7 +263,7 @@ func TestSecretOfAnother(t *testing.T) {
 					must(t, err)
 					return
 				}
-				if err == nil || a.Ready(nil) == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "Options.Secret") {
+				if err == nil || a.Ready(nil) == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "RotatorOptions.Secret") {
 					t.Errorf("error %v", err)
 				}
 				if len(w.written) > 0 {
@@ -472,19 +472,19 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestWrongOptions(t *testing.T) {
+func TestWrongRotatorOptions(t *testing.T) {
 	for name, test := range map[string]struct {
-		options certificates.Options
+		options install.RotatorOptions
 		want    string
 	}{
-		"no service":      {certificates.Options{Mutating: []string{"a"}}, "Options.Service"},
-		"no namespace":    {certificates.Options{Service: client.ObjectKey{Name: "a"}, Mutating: []string{"a"}}, "Options.Service"},
-		"no webhooks":     {certificates.Options{Service: service}, "Options.Validating"},
-		"short authority": {certificates.Options{Service: service, Mutating: []string{"a"}, AuthorityLifetime: 100 * day}, "three times"},
-		"short serving":   {certificates.Options{Service: service, Mutating: []string{"a"}, ServingLifetime: time.Minute}, "20 intervals"},
+		"no service":      {install.RotatorOptions{Mutating: []string{"a"}}, "RotatorOptions.Service"},
+		"no namespace":    {install.RotatorOptions{Service: client.ObjectKey{Name: "a"}, Mutating: []string{"a"}}, "RotatorOptions.Service"},
+		"no webhooks":     {install.RotatorOptions{Service: service}, "RotatorOptions.Validating"},
+		"short authority": {install.RotatorOptions{Service: service, Mutating: []string{"a"}, AuthorityLifetime: 100 * day}, "three times"},
+		"short serving":   {install.RotatorOptions{Service: service, Mutating: []string{"a"}, ServingLifetime: time.Minute}, "20 intervals"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := certificates.New(apiserver.New(apiserver.Options{}).Config(), test.options); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := install.NewRotator(apiserver.New(apiserver.Options{}).Config(), test.options); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want %q", err, test.want)
 			}
 		})

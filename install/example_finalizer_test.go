@@ -1,20 +1,20 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package admission_test
+package install_test
 
 import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ctrlkit/ctrlkit/admission"
+	"github.com/ctrlkit/ctrlkit/install"
 )
 
 // A policy for backups, and what it asks of an object before it adds the finalizer.
 func ExampleFinalizerPolicy() {
 	backups := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "backups"}
-	policy, binding, err := admission.FinalizerPolicy(backups, "example.com/backup")
+	policy, binding, err := install.FinalizerPolicy(backups, "example.com/backup")
 	if err != nil {
 		panic(err)
 	}

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package crd
+package install
 
 import (
 	"fmt"
@@ -72,7 +72,7 @@ func (t *Type) definition() (*Definition, error) {
 	if of == nil || of.Kind() != reflect.Pointer || of.Elem().Kind() != reflect.Struct {
 		return nil, fmt.Errorf("its Object is a %T: use a pointer to the struct of the kind", t.Object)
 	}
-	props, err := SchemaOf(of.Elem())
+	props, err := schemaOf(of.Elem())
 	if err != nil {
 		return nil, err
 	}

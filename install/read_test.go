@@ -1,14 +1,14 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package crd_test
+package install_test
 
 import (
 	"strings"
 	"testing"
 	"testing/fstest"
 
-	"github.com/ctrlkit/ctrlkit/crd"
+	"github.com/ctrlkit/ctrlkit/install"
 )
 
 const widgetsFile = `# comment
@@ -37,7 +37,7 @@ func TestRead(t *testing.T) {
 		"name.yaml":     {Data: []byte(strings.Replace(widgetsFile, "name: widgets.", "name: wigs.", 1))},
 		"stored.yaml":   {Data: []byte(strings.Replace(widgetsFile, "storage: true", "storage: false", 1))},
 	}
-	definitions, err := crd.Read(files, "crd")
+	definitions, err := install.Read(files, "crd")
 	if err != nil || len(definitions) != 2 || definitions[0].Name != "gadgets.example.com" {
 		t.Errorf("%d definitions: %v", len(definitions), err)
 	}
@@ -45,11 +45,11 @@ func TestRead(t *testing.T) {
 		"old.yaml": "make it one of apiextensions.k8s.io/v1", "misspelt.yaml": `unknown field "scop"`, "none.yaml": "has no CustomResourceDefinition",
 		"name.yaml": "must be \"widgets.example.com\"", "stored.yaml": "0 versions are marked", "missing.yaml": "does not exist",
 	} {
-		if _, err := crd.Read(files, file); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := install.Read(files, file); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", file, err, want)
 		}
 	}
-	if _, err := crd.Read(files, "crd", "twice.yaml"); err == nil || !strings.Contains(err.Error(), "is in crd/b.yaml, too") {
+	if _, err := install.Read(files, "crd", "twice.yaml"); err == nil || !strings.Contains(err.Error(), "is in crd/b.yaml, too") {
 		t.Errorf("twice: %v", err)
 	}
 }
@@ -60,7 +60,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","spec":{"versions":[{}]}}`))
 	f.Add([]byte("---\n---\n: ["))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		definitions, err := crd.Parse(data)
+		definitions, err := install.Parse(data)
 		if err != nil {
 			return
 		}

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package crd_test
+package install_test
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/ctrlkit/ctrlkit/crd"
+	"github.com/ctrlkit/ctrlkit/install"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
@@ -55,7 +55,7 @@ type roundTripper func(r *http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // installer returns an installer whose writes are counted.
-func (c *cluster) installer(options crd.Options) *crd.Installer {
+func (c *cluster) installer(options install.Options) *install.Installer {
 	c.t.Helper()
 	config := rest.CopyConfig(c.config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -75,13 +75,13 @@ func (c *cluster) installer(options crd.Options) *crd.Installer {
 	if options.Timeout == 0 {
 		options.Timeout = 10 * time.Second
 	}
-	i, err := crd.New(config, options)
+	i, err := install.New(config, options)
 	must(c.t, err)
 	return i
 }
 
 // install installs definitions, and returns the error and the number of writes.
-func (c *cluster) install(options crd.Options, definitions ...*crd.Definition) (int64, error) {
+func (c *cluster) install(options install.Options, definitions ...*install.Definition) (int64, error) {
 	c.t.Helper()
 	before := c.writes.Load()
 	err := c.installer(options).Install(c.ctx, definitions...)
@@ -89,7 +89,7 @@ func (c *cluster) install(options crd.Options, definitions ...*crd.Definition) (
 }
 
 // mustInstall installs definitions with so many writes.
-func (c *cluster) mustInstall(writes int64, options crd.Options, definitions ...*crd.Definition) {
+func (c *cluster) mustInstall(writes int64, options install.Options, definitions ...*install.Definition) {
 	c.t.Helper()
 	if n, err := c.install(options, definitions...); err != nil || n != writes {
 		c.t.Fatalf("%d writes, want %d: %v", n, writes, err)
@@ -97,9 +97,9 @@ func (c *cluster) mustInstall(writes int64, options crd.Options, definitions ...
 }
 
 // get returns the definition of Widgets.
-func (c *cluster) get() *crd.Definition {
+func (c *cluster) get() *install.Definition {
 	c.t.Helper()
-	d := &crd.Definition{}
+	d := &install.Definition{}
 	must(c.t, c.client.Get(c.ctx, client.ObjectKey{Name: "widgets.example.com"}, d))
 	return d
 }
@@ -140,10 +140,10 @@ func fields(version string, names ...string) apiextensionsv1.CustomResourceDefin
 }
 
 // widgets returns a definition with versions of which the last one is stored.
-func widgets(versions ...apiextensionsv1.CustomResourceDefinitionVersion) *crd.Definition {
+func widgets(versions ...apiextensionsv1.CustomResourceDefinitionVersion) *install.Definition {
 	versions = slices.Clone(versions)
 	versions[len(versions)-1].Storage = true
-	return &crd.Definition{
+	return &install.Definition{
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "example.com", Scope: apiextensionsv1.NamespaceScoped, Versions: versions,

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package certificates_test
+package install_test
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 
-	"github.com/ctrlkit/ctrlkit/admission/certificates"
+	"github.com/ctrlkit/ctrlkit/install"
 	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
@@ -46,7 +46,7 @@ type world struct {
 	ctx      context.Context
 	server   *apiserver.Server
 	user     client.Client
-	options  certificates.Options
+	options  install.RotatorOptions
 	replicas []*replica
 	bundles  map[string][][]byte // of the webhooks that point to our Service, by object
 	verified map[string]time.Time
@@ -56,7 +56,7 @@ type world struct {
 
 // A replica is a process of the operator.
 type replica struct {
-	*certificates.Rotator
+	*install.Rotator
 	w      *world
 	dead   bool
 	writes int
@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 	var err error
 	w.user, err = client.New(w.server.Config(), client.Options{Scheme: scheme})
 	must(t, err)
-	w.options = certificates.Options{
+	w.options = install.RotatorOptions{
 		Service: service, Validating: []string{"shop"}, Mutating: []string{"shop"}, Conversions: []string{"carts.shop.example.com"}, Interval: day,
 	}
 	w.server.OnChange(w.observe)
@@ -130,16 +130,12 @@ func (w *world) start() *replica {
 	return r
 }
 
-func (w *world) rotator(config *rest.Config) *certificates.Rotator {
+func (w *world) rotator(config *rest.Config) *install.Rotator {
 	w.Helper()
-	rotator, err := certificates.New(config, w.options)
+	rotator, err := install.NewRotator(config, w.options)
 	must(w.T, err)
 	return rotator
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
 var errCrashed = errors.New("the process has ended")
 
@@ -289,11 +285,4 @@ func (w *world) authorities() []*x509.Certificate {
 	all, err := certutil.ParseCertsPEM(w.secret().Data["ca.crt"])
 	must(w.T, err)
 	return all
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

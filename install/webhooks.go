@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package certificates
+package install
 
 import (
 	"context"
@@ -30,7 +30,7 @@ type target struct {
 	names    []string
 }
 
-func (o *Options) targets() []target {
+func (o *RotatorOptions) targets() []target {
 	admission := schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}
 	return []target{
 		{admission.WithKind("MutatingWebhookConfiguration"), "mutatingwebhookconfigurations", "Mutating", o.Mutating},
@@ -79,7 +79,7 @@ func (r *Rotator) inject(obj *unstructured.Unstructured, option string, authorit
 	for _, annotation := range slices.Sorted(maps.Keys(obj.GetAnnotations())) {
 		if strings.HasPrefix(annotation, "cert-manager.io/inject-") || annotation == "service.beta.openshift.io/inject-cabundle" {
 			return false, []string{fmt.Sprintf("%s is left alone: its annotation %s leaves the caBundle to another controller. "+
-				"Remove the annotation, or the name from Options.%s", place, annotation, option)}
+				"Remove the annotation, or the name from RotatorOptions.%s", place, annotation, option)}
 		}
 	}
 	found := false
@@ -96,7 +96,7 @@ func (r *Rotator) inject(obj *unstructured.Unstructured, option string, authorit
 		}
 	}
 	if !found {
-		notes = append(notes, fmt.Sprintf("%s has no webhook at the Service %s: correct Options.Service, or remove the name from Options.%s",
+		notes = append(notes, fmt.Sprintf("%s has no webhook at the Service %s: correct RotatorOptions.Service, or remove the name from RotatorOptions.%s",
 			place, r.options.Service, option))
 	}
 	return changed, notes
