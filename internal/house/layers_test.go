@@ -34,7 +34,7 @@ var layers = map[string]int{
 	"internal/drawing/flow":         1,
 	"internal/dsl/model":            0,
 	"internal/outcome":              0,
-	"outline":                       -1, // data, which the journal has, too
+	"internal/outline":              -1, // data, which the journal has, too
 	"state":                         0,
 	"summary":                       0,
 	"install":                       0,
@@ -103,7 +103,7 @@ var layers = map[string]int{
 	"controlplane/controlplanetest":  2,
 	"diagram":                        3,
 	"diagram/diagramtest":            5,
-	"vet":                            0,
+	"internal/vet":                   0,
 	"sim":                            7,
 	"sim/fault":                      0,
 	"sim/oracle":                     0,
@@ -161,7 +161,7 @@ var allowed = map[string][]string{
 	"":                   {"github.com/go-logr/logr", "k8s.io/apimachinery/", "sigs.k8s.io/controller-runtime"},
 	"state":              {"k8s.io/apimachinery/", "sigs.k8s.io/controller-runtime"},
 	"diagram":            {"github.com/go-logr/logr", "sigs.k8s.io/controller-runtime"},
-	"vet":                {"golang.org/x/tools/go/"},
+	"internal/vet":       {"golang.org/x/tools/go/"},
 	"policy":             {"k8s.io/apimachinery/"},
 	"internal/dsl/model": {},
 	"internal/dsl/ast":   {},

@@ -2,18 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package outline describes workflows: which actions one is made of, and how they are combined. It is
-// a package of its own so that the types of a picture stay out of package ctrlkit, which runs
-// workflows.
-//
-// [ctrlkit.Describe] returns the outline of an action, and package diagram draws it:
-//
-//	diagram.Text(os.Stdout, ctrlkit.Describe(workflow))
-//
-// An outline is data. It holds no action, runs nothing, and can be compared in tests. An action of
-// your own that runs others implements [ctrlkit.Describer], so that its inside is drawn too.
-//
-// [ctrlkit.Describe]: https://pkg.go.dev/github.com/ctrlkit/ctrlkit#Describe
-// [ctrlkit.Describer]: https://pkg.go.dev/github.com/ctrlkit/ctrlkit#Describer
+// a package of its own because the journal, on which package ctrlkit stands, has outlines, too.
+// Authors know its types as ctrlkit.Node and ctrlkit.NodeKind.
 package outline
 
 import (

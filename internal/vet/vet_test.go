@@ -15,7 +15,7 @@ import (
 	"golang.org/x/tools/go/analysis/analysistest"
 
 	"github.com/ctrlkit/ctrlkit/internal/rings"
-	"github.com/ctrlkit/ctrlkit/vet"
+	"github.com/ctrlkit/ctrlkit/internal/vet"
 )
 
 // every runs all analyzers. So the packages of each, which use the real libraries, are loaded once,
@@ -45,13 +45,13 @@ func every() *analysis.Analyzer {
 // The packages of testdata say in comments what is reported where.
 func TestAnalyzers(t *testing.T) {
 	rings.Test(t, "type-checks all that the packages import")
-	root, err := filepath.Abs("..")
+	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var packages []string
 	err = filepath.WalkDir("testdata/src", func(path string, entry os.DirEntry, err error) error {
-		if dir := "./vet/" + filepath.ToSlash(filepath.Dir(path)); err == nil && filepath.Ext(path) == ".go" && !slices.Contains(packages, dir) {
+		if dir := "./internal/vet/" + filepath.ToSlash(filepath.Dir(path)); err == nil && filepath.Ext(path) == ".go" && !slices.Contains(packages, dir) {
 			packages = append(packages, dir)
 		}
 		return err
@@ -64,7 +64,7 @@ func TestAnalyzers(t *testing.T) {
 
 // Each analyzer is explained, with what is wrong and what is right, and has a section of the guide.
 func TestAnalyzersAreExplained(t *testing.T) {
-	guide, err := os.ReadFile("../docs/check.md")
+	guide, err := os.ReadFile("../../docs/check.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestGuideToVet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guide, err := os.ReadFile("../docs/check.md")
+	guide, err := os.ReadFile("../../docs/check.md")
 	if err != nil {
 		t.Fatal(err)
 	}
