@@ -12,14 +12,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ctrlkit/ctrlkit/install"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim"
 )
 
 // manifests stands for an embed.FS: //go:embed crd
 var manifests = fstest.MapFS{"crd/widgets.yaml": {Data: []byte(widgetsFile)}}
 
 // config stands for ctrl.GetConfigOrDie().
-var config = func() *rest.Config { return apiserver.New(apiserver.Options{Seed: 1}).Config() }
+var config = func() *rest.Config { return sim.NewServer(sim.ServerOptions{Seed: 1}).Config() }
 
 // An operator installs its definitions before its manager starts.
 func Example() {

@@ -25,7 +25,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 
 	"github.com/ctrlkit/ctrlkit/install"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 )
 
 const (

@@ -21,7 +21,6 @@ import (
 	onestep "github.com/ctrlkit/ctrlkit/examples/moving/onestep"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
@@ -93,14 +92,14 @@ func TestBefore(t *testing.T) {
 	rings.Explore(t, "takes half a minute")
 	explore(t, func(mgr ctrl.Manager) error {
 		return (&before.CacheReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme()}).SetupWithManager(mgr)
-	}, oracle.SameEnd, oracle.NoNoopWrites)
+	}, sim.OracleSameEnd, sim.OracleNoNoopWrites)
 }
 
 func TestOneStep(t *testing.T) {
 	rings.Explore(t, "takes seconds")
 	explore(t, func(mgr ctrl.Manager) error {
 		return (&onestep.CacheReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme()}).SetupWithManager(mgr)
-	}, oracle.SameEnd)
+	}, sim.OracleSameEnd)
 }
 
 func TestAfter(t *testing.T) {
@@ -111,9 +110,9 @@ func TestAfter(t *testing.T) {
 }
 
 // explore simulates an operator, and compares which oracles have found something.
-func explore(t *testing.T, setUp func(ctrl.Manager) error, want ...oracle.Name) {
+func explore(t *testing.T, setUp func(ctrl.Manager) error, want ...sim.Oracle) {
 	t.Helper()
-	options := []sim.Option{sim.WithoutOracle(oracle.ReadyWhenDone, "as in the sample, Available says that the Deployment exists")}
+	options := []sim.Option{sim.WithoutOracle(sim.OracleReadyWhenDone, "as in the sample, Available says that the Deployment exists")}
 	if len(want) == 0 {
 		options = append(options, sim.WithSample(10))
 	}
@@ -121,7 +120,7 @@ func explore(t *testing.T, setUp func(ctrl.Manager) error, want ...oracle.Name) 
 	if report == nil {
 		return
 	}
-	found := map[oracle.Name]bool{}
+	found := map[sim.Oracle]bool{}
 	for _, f := range report.Findings {
 		found[f.Violation.Oracle] = true
 		if !slices.Contains(want, f.Violation.Oracle) {

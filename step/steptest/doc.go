@@ -13,7 +13,7 @@
 //	}
 //
 // The object, and what else [WithObjects] puts into the cluster, live in an API server in memory,
-// package sim/apiserver: it validates, keeps resource versions and field owners, and refuses what
+// package internal/sim/apiserver: it validates, keeps resource versions and field owners, and refuses what
 // the real one refuses. With [WithCRDs] it knows the schemas of the operator's own kinds; without,
 // it accepts any fields. A test takes some milliseconds. In a testing/synctest bubble the time
 // stands still.
