@@ -27,12 +27,12 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	"github.com/ctrlkit/ctrlkit/install"
+	"github.com/ctrlkit/ctrlkit/internal/planetest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
-var shared controlplanetest.Shared
+var shared planetest.Shared
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 

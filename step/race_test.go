@@ -32,8 +32,8 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	"github.com/ctrlkit/ctrlkit/install"
+	"github.com/ctrlkit/ctrlkit/internal/planetest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -46,7 +46,7 @@ const raceFinalizer = "test.ctrlkit.dev/race"
 // soon as nothing keeps them. The policy of the last test is for all namespaces.
 func TestFinalizersOnAControlPlane(t *testing.T) {
 	rings.Test(t, "starts a control plane")
-	plane := controlplanetest.Start(t, controlplane.Options{})
+	plane := planetest.Start(t, controlplane.Options{})
 	t.Run("without the policy", func(t *testing.T) {
 		t.Run("removed by hand", func(t *testing.T) {
 			t.Parallel()

@@ -37,7 +37,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/bench/requests"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	"github.com/ctrlkit/ctrlkit/install"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
@@ -112,12 +112,12 @@ func (t *table) String() string {
 	return b.String()
 }
 
-var shared = controlplanetest.Shared{Options: controlplane.Options{
+var shared = ctrlkittest.SharedControlPlane{Options: controlplane.Options{
 	CRDs: []string{"../widget/crd.yaml", "../../examples/01_cronjob/config/crd/bases"},
 }}
 
 func TestMain(m *testing.M) {
-	_ = os.Unsetenv(controlplanetest.Variable) // the controllers of another one would change what is counted
+	_ = os.Unsetenv("CTRLKIT_CONTROLPLANE") // the controllers of another one would change what is counted
 	os.Exit(shared.Main(m))
 }
 

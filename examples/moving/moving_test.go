@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	after "github.com/ctrlkit/ctrlkit/examples/moving/after"
 	v1 "github.com/ctrlkit/ctrlkit/examples/moving/api/v1"
@@ -21,7 +22,6 @@ import (
 	onestep "github.com/ctrlkit/ctrlkit/examples/moving/onestep"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
-	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
 // The test of the reconciler need not change when it moves. A scaffolded one calls Reconcile,
@@ -57,7 +57,7 @@ func newCache() *v1.Cache {
 func newClient(t *testing.T) (client.Client, *v1.Cache) {
 	t.Helper()
 	cache := newCache()
-	return steptest.NewRequest(t, cache, steptest.WithScheme(exampletest.NewScheme(t, v1.AddToScheme)), steptest.WithCRDs("config/crd")).Client, cache
+	return ctrlkittest.NewRequest(t, cache, ctrlkittest.WithScheme(exampletest.NewScheme(t, v1.AddToScheme)), ctrlkittest.WithCRDs("config/crd")).Client, cache
 }
 
 func reconcileTwice(t *testing.T, c client.Client, r reconcile.Reconciler) *appsv1.Deployment {

@@ -57,36 +57,33 @@ var layers = map[string]int{
 	"internal/suite/merge/registry": 0,
 
 	// The tower.
-	"":                        2, // workflows
-	"apply":                   5, // its Children is a step
-	"apply/internal/witness":  0,
-	"condition":               0,
-	"condition/conditiontest": 1,
-	"failure":                 3,
-	"journal":                 0,
-	"journal/metrics":         1,
-	"journal/tracing":         1,
-	"step":                    4,
-	"internal/cause":          2,
-	"step/internal/hotloop":   2,
-	"internal/track":          1,
-	"internal/references":     0,
-	"internal/refusal":        0,
-	"step/steptest":           5,
-	"internal/orphans":        1,
-	"internal/restmapper":     0,
-	"internal/explanation":    4, // what an operator says of itself, independent of the engine
-	"internal/view":           5,
-	"explain":                 5, // imports no engine: see independent
-	"observe":                 6,
-	"permission":              0,
-	"policy":                  1,
-	"lifecycle":               6,
-	"handlers":                6,
-	"reference":               5, // its protection is a step
-	"publish":                 6,
-	"external":                7,
-	"external/externaltest":   8,
+	"":                       2, // workflows
+	"apply":                  5, // its Children is a step
+	"apply/internal/witness": 0,
+	"condition":              0,
+	"failure":                3,
+	"journal":                0,
+	"journal/metrics":        1,
+	"journal/tracing":        1,
+	"step":                   4,
+	"internal/cause":         2,
+	"step/internal/hotloop":  2,
+	"internal/track":         1,
+	"internal/references":    0,
+	"internal/refusal":       0,
+	"internal/orphans":       1,
+	"internal/restmapper":    0,
+	"internal/explanation":   4, // what an operator says of itself, independent of the engine
+	"internal/view":          5,
+	"explain":                5, // imports no engine: see independent
+	"observe":                6,
+	"permission":             0,
+	"policy":                 1,
+	"lifecycle":              6,
+	"handlers":               6,
+	"reference":              5, // its protection is a step
+	"publish":                6,
+	"external":               7,
 
 	// The language, which knows nothing of the tower: it is a compiler, and ends in the model.
 	"internal/dsl/diag":      0,
@@ -99,10 +96,10 @@ var layers = map[string]int{
 	"internal/fix":           4, // reads documents
 
 	// What looks at workflows and runs operators.
+	"ctrlkittest":                             8,
+	"internal/planetest":                      2,
 	"controlplane":                            1,
-	"controlplane/controlplanetest":           2,
 	"diagram":                                 3,
-	"diagram/diagramtest":                     5,
 	"internal/vet":                            0,
 	"sim":                                     7,
 	"internal/sim/fault":                      0,

@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/planetest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 )
@@ -366,10 +366,10 @@ func compare(t *testing.T, real, memory *target, namespace string, list []operat
 
 // shared is the real server. The tests use a namespace each, and objects with names of their own
 // outside of namespaces.
-var shared = controlplanetest.Shared{Options: controlplane.Options{CRDs: []string{"crds.yaml"}}}
+var shared = planetest.Shared{Options: controlplane.Options{CRDs: []string{"crds.yaml"}}}
 
 func TestMain(m *testing.M) {
-	if err := os.Unsetenv(controlplanetest.Variable); err != nil { // controllers would write, too
+	if err := os.Unsetenv(planetest.Variable); err != nil { // controllers would write, too
 		panic(err)
 	}
 	os.Exit(shared.Main(m))

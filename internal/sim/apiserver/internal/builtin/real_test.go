@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/planetest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write resources.json anew from the real
 // The table of resources is what the real API server says of itself.
 func TestResourcesAreThoseOfTheRealServer(t *testing.T) {
 	rings.Test(t, "starts a control plane")
-	cp := controlplanetest.Start(t, controlplane.Options{})
+	cp := planetest.Start(t, controlplane.Options{})
 	client, err := discovery.NewDiscoveryClientForConfig(cp.Config())
 	must(t, err)
 	_, lists, err := client.ServerGroupsAndResources()
