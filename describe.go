@@ -3,25 +3,51 @@
 
 package ctrlkit
 
-import "github.com/ctrlkit/ctrlkit/outline"
+import "github.com/ctrlkit/ctrlkit/internal/outline"
+
+// A Node describes an action and the actions inside it: its Kind, its Label and its Children. It is
+// data, which holds no action, runs nothing, and can be compared in tests. Package diagram draws it:
+//
+//	diagram.Text(os.Stdout, ctrlkit.Describe(workflow))
+type Node = outline.Node
+
+// A NodeKind is the function of this package that makes an action.
+type NodeKind = outline.Kind
+
+// The kinds of actions. KindAction is one with work of its own.
+const (
+	KindAction       = outline.KindAction
+	KindNop          = outline.KindNop
+	KindSequential   = outline.KindSequential
+	KindJoin         = outline.KindJoin
+	KindJoinOrdered  = outline.KindJoinOrdered
+	KindParallelJoin = outline.KindParallelJoin
+	KindGraph        = outline.KindGraph
+	KindIf           = outline.KindIf
+	KindIfElse       = outline.KindIfElse
+	KindTimeout      = outline.KindTimeout
+	KindRetry        = outline.KindRetry
+	KindOnce         = outline.KindOnce
+	KindFinally      = outline.KindFinally
+)
 
 // A Describer is an [Action] that can describe what it is made of. All actions of this package are;
 // an action of your own that runs others should be, or package diagram draws it as a single box.
 type Describer interface {
-	Describe() outline.Node
+	Describe() Node
 }
 
-// Describe returns what a is made of. An action that is not a [Describer] is an outline.KindAction
-// of its description.
-func Describe(a Action) outline.Node {
+// Describe returns what a is made of. An action that is not a [Describer] is a KindAction of its
+// description.
+func Describe(a Action) Node {
 	if d, ok := a.(Describer); ok {
 		return d.Describe()
 	}
-	return outline.Node{Kind: outline.KindAction, Label: a.Description()}
+	return Node{Kind: KindAction, Label: a.Description()}
 }
 
-func describeAll(actions []runner) []outline.Node {
-	nodes := make([]outline.Node, len(actions))
+func describeAll(actions []runner) []Node {
+	nodes := make([]Node, len(actions))
 	for i, a := range actions {
 		nodes[i] = a.(Describer).Describe() //nolint:forcetypeassert // every runner is one, see the test of the combinators
 	}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 func TestDescribe(t *testing.T) {
@@ -47,12 +46,12 @@ func TestDescribe(t *testing.T) {
 func TestDescribedWrapperKeepsItsInside(t *testing.T) {
 	var j journal
 	got := ctrlkit.Describe(ctrlkit.Join(describedAction{foreignAction{j.ok("A")}}))
-	want := outline.Node{Kind: outline.KindJoin, Children: []outline.Node{{Kind: outline.KindOnce, Label: "mine"}}}
+	want := ctrlkit.Node{Kind: ctrlkit.KindJoin, Children: []ctrlkit.Node{{Kind: ctrlkit.KindOnce, Label: "mine"}}}
 	same(t, "node", want, got)
 }
 
 type describedAction struct{ foreignAction }
 
-func (describedAction) Describe() outline.Node {
-	return outline.Node{Kind: outline.KindOnce, Label: "mine"}
+func (describedAction) Describe() ctrlkit.Node {
+	return ctrlkit.Node{Kind: ctrlkit.KindOnce, Label: "mine"}
 }

@@ -10,7 +10,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/ctrlkit/ctrlkit/outline"
+	"github.com/ctrlkit/ctrlkit/internal/outline"
 )
 
 // Graph returns an action that runs actions in the order of their dependencies, as completely as

@@ -11,7 +11,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/ctrlkit/ctrlkit/outline"
+	"github.com/ctrlkit/ctrlkit/internal/outline"
 )
 
 // Once returns an action that is run at most once in a run, however often and wherever the returned

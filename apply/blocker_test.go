@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/step"
-	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
 // The owner is reconciled when an object that is in its way changes, although nothing in that object
@@ -32,7 +32,7 @@ func TestBlockerEnqueuesTheOwner(t *testing.T) {
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "taken"}}
 	other := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}}
 
-	got := steptest.Do(t, children, &corev1.ConfigMap{}, steptest.WithObjects(theirs))
+	got := ctrlkittest.Do(t, children, &corev1.ConfigMap{}, ctrlkittest.WithObjects(theirs))
 	if got.Err == nil || !strings.Contains(got.Err.Error(), "Secret default/taken exists, has no owner and is not ours") || len(got.Writes) > 0 {
 		t.Fatalf("got %+v, want that the Secret is refused", got)
 	}

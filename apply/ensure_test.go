@@ -21,16 +21,16 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/step"
-	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
 // ensureRequest returns a request for a Shop, whose writes are counted.
 func ensureRequest(t *testing.T, objects ...client.Object) (*step.Request[*Shop], *counting) {
 	t.Helper()
 	shop := &Shop{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
-	req := steptest.NewRequest(t, shop, steptest.WithScheme(scheme), steptest.WithObjects(objects...))
+	req := ctrlkittest.NewRequest(t, shop, ctrlkittest.WithScheme(scheme), ctrlkittest.WithObjects(objects...))
 	counted := &counting{Client: req.Client}
 	req.Client = counted
 	return req, counted

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	"github.com/ctrlkit/ctrlkit/step"
-	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
 // A Site stands for the kind of an operator.
@@ -54,7 +54,7 @@ func ExamplePlanFor() {
 	_ = func(t *testing.T) {
 		site := &Site{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 		foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}}
-		req := steptest.NewRequest(t, site, steptest.WithObjects(foreign))
+		req := ctrlkittest.NewRequest(t, site, ctrlkittest.WithObjects(foreign))
 
 		plan, err := apply.PlanFor(t.Context(), req, parts)
 		if err != nil {
@@ -71,8 +71,8 @@ refuse   ConfigMap default/shop: exists, has no owner and is not ours
 
 // The example is true.
 func TestExamplePlan(t *testing.T) {
-	req := steptest.NewRequest(t, &Site{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
-		steptest.WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}}))
+	req := ctrlkittest.NewRequest(t, &Site{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
+		ctrlkittest.WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}}))
 	plan, err := apply.PlanFor(t.Context(), req, parts)
 	if want := "create   Service default/shop\nrefuse   ConfigMap default/shop: exists, has no owner and is not ours\n"; err != nil || plan.String() != want {
 		t.Errorf("got %v and error %v", plan, err)

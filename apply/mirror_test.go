@@ -15,7 +15,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/step/steptest"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 )
 
 // A condition of the object says how another object is.
@@ -36,7 +36,7 @@ func TestMirror(t *testing.T) {
 		{&batchv1.Job{ObjectMeta: meta}, "False JobNotStarted Job migrate is Progressing: Job not started: Ready False, Stalled "},
 		{&corev1.Secret{ObjectMeta: deleted}, "False Deleted Secret migrate is Terminating: waits for the finalizer example.com/f: Ready False, Stalled "},
 	} {
-		req := steptest.NewRequest(t, &Shop{ObjectMeta: meta}, steptest.WithScheme(scheme), steptest.WithConditions(condition.Declaration{Type: "ChildReady"}))
+		req := ctrlkittest.NewRequest(t, &Shop{ObjectMeta: meta}, ctrlkittest.WithScheme(scheme), ctrlkittest.WithConditions(condition.Declaration{Type: "ChildReady"}))
 		apply.Mirror(req, "ChildReady", tt.of)
 		c, _ := req.Conditions.Get("ChildReady")
 		req.Conditions.Summarize()

@@ -59,7 +59,7 @@ type Diff struct {
 
 // PlanFor returns what a step of [Children] would do for the object of a request. It writes
 // nothing: the API server answers a dry run of each creation and of each change. A test makes the
-// request with steptest.NewRequest.
+// request with ctrlkittest.NewRequest.
 //
 // The order of waves is not planned: the changes of all waves are in it. The error is that of the
 // function which adds the objects, of a wrong set, or of a request that has failed.

@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/step"
-	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
 // The plan says what would be done, and nothing is done.
@@ -43,7 +43,7 @@ func TestPlan(t *testing.T) {
 		}
 		return nil
 	}, apply.Owns(&corev1.Secret{}, &corev1.ConfigMap{}))
-	req := steptest.NewRequest(t, owner, steptest.WithObjects(foreign))
+	req := ctrlkittest.NewRequest(t, owner, ctrlkittest.WithObjects(foreign))
 
 	first, err := apply.PlanFor(t.Context(), req, parts)
 	must(t, err)
@@ -80,7 +80,7 @@ wait     ConfigMap default/old: it is pruned when all objects of the set are wri
 }
 
 func TestPlanOfAnotherStep(t *testing.T) {
-	req := steptest.NewRequest(t, &corev1.ConfigMap{})
+	req := ctrlkittest.NewRequest(t, &corev1.ConfigMap{})
 	other := step.Step[*corev1.ConfigMap]{Name: "Other"}
 	if _, err := apply.PlanFor(t.Context(), req, other); err == nil || err.Error() != `step "Other" is not made by apply.Children: only such steps have a plan` {
 		t.Errorf("got %v", err)

@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	"github.com/ctrlkit/ctrlkit/step"
-	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
 // An object that exists and is of no set is refused, with its owner and a remedy; Adopt takes over
@@ -288,7 +288,7 @@ func TestPlanOfWhatIsOnlyCreated(t *testing.T) {
 	}, apply.Owns(&corev1.ConfigMap{}))
 	cm := newConfigMap("a", "k", "theirs")
 	owner := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
-	plan, err := apply.PlanFor(t.Context(), steptest.NewRequest(t, owner, steptest.WithObjects(cm)), parts)
+	plan, err := apply.PlanFor(t.Context(), ctrlkittest.NewRequest(t, owner, ctrlkittest.WithObjects(cm)), parts)
 	must(t, err)
 	if text := plan.String(); strings.Contains(text, "theirs") || !strings.Contains(text, "ConfigMap default/a") {
 		t.Errorf("plan\n%s", text)

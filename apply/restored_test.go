@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	"github.com/ctrlkit/ctrlkit/step"
-	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
 // An object that was restored from manifests has all its fields from another field manager, as a copy
@@ -26,17 +26,17 @@ func TestRestoredObjectLosesWhatIsNotWanted(t *testing.T) {
 	}, apply.Owns(&corev1.ConfigMap{}))
 	key := client.ObjectKey{Namespace: "default", Name: "child"}
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner", UID: "1"}}
-	first := steptest.Do(t, children, owner.DeepCopy())
+	first := ctrlkittest.Do(t, children, owner.DeepCopy())
 	restored := &corev1.ConfigMap{}
 	must(t, first.Client.Get(t.Context(), key, restored))
 	restored.ManagedFields, restored.ResourceVersion, restored.OwnerReferences = nil, "", nil // their UIDs are others
-	if got := steptest.Do(t, children, owner.DeepCopy(), steptest.WithObjects(restored.DeepCopy())); got.Err == nil {
+	if got := ctrlkittest.Do(t, children, owner.DeepCopy(), ctrlkittest.WithObjects(restored.DeepCopy())); got.Err == nil {
 		t.Error("a copy is taken over without a word")
 	}
 	restored.Annotations[apply.PolicyAnnotation] = string(apply.Adopt)
 
 	delete(data, "goes")
-	got := steptest.Do(t, children, owner.DeepCopy(), steptest.WithObjects(restored))
+	got := ctrlkittest.Do(t, children, owner.DeepCopy(), ctrlkittest.WithObjects(restored))
 	now := &corev1.ConfigMap{}
 	if err := got.Client.Get(t.Context(), key, now); err != nil || got.Err != nil {
 		t.Fatal(err, got.Err)

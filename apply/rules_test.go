@@ -22,16 +22,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/step"
-	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
 // The rules follow from the declared kinds.
 func TestRules(t *testing.T) {
 	parts := apply.Children[*corev1.ReplicationController]("Parts", nil,
 		apply.Owns(&corev1.Service{}), apply.Tracks(&rbacv1.ClusterRole{}, &corev1.Service{}), apply.Formerly(&networkingv1.Ingress{}))
-	needs, err := needsOf(t, "example.com/test", steptest.NewRequest(t, &corev1.ReplicationController{}).Client, parts)
+	needs, err := needsOf(t, "example.com/test", ctrlkittest.NewRequest(t, &corev1.ReplicationController{}).Client, parts)
 	must(t, err)
 	want := `// +kubebuilder:rbac:groups="",resources=replicationcontrollers,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=replicationcontrollers/finalizers,verbs=update
@@ -46,7 +46,7 @@ func TestRules(t *testing.T) {
 }
 
 func TestRulesOfUnknownKinds(t *testing.T) {
-	c := steptest.NewRequest(t, &corev1.ReplicationController{}, steptest.WithScheme(schemeOf(corev1.AddToScheme))).Client
+	c := ctrlkittest.NewRequest(t, &corev1.ReplicationController{}, ctrlkittest.WithScheme(schemeOf(corev1.AddToScheme))).Client
 	for _, tt := range []struct {
 		kind client.Object
 		want string

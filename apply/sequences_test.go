@@ -22,7 +22,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/planetest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
@@ -115,7 +115,7 @@ func startShopPlane(t *testing.T, parts controlplane.Parts) *controlplane.Contro
 	must(t, err)
 	file := filepath.Join(t.TempDir(), "shops.yaml")
 	must(t, os.WriteFile(file, data, 0o600))
-	return controlplanetest.Start(t, controlplane.Options{Parts: parts, CRDs: []string{file}})
+	return planetest.Start(t, controlplane.Options{Parts: parts, CRDs: []string{file}})
 }
 
 func runSequences(t *testing.T, n int, start func(seed int) *cluster) {

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/step"
-	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
 // An object that the cache does not have yet is neither taken over nor created twice: that of
@@ -37,7 +37,7 @@ func TestStaleCacheDoesNotTakeOver(t *testing.T) {
 		}
 		return c.Get(ctx, key, obj, opts...)
 	}}
-	got := steptest.Do(t, parts, &corev1.ReplicationController{}, steptest.WithObjects(theirs), steptest.WithInterceptor(stale))
+	got := ctrlkittest.Do(t, parts, &corev1.ReplicationController{}, ctrlkittest.WithObjects(theirs), ctrlkittest.WithInterceptor(stale))
 	if got.Err == nil || !strings.Contains(got.Err.Error(), "ConfigMap default/taken exists, has no owner and is not ours") {
 		t.Errorf("got error %v", got.Err)
 	}
@@ -70,7 +70,7 @@ func TestStaleCacheMissesTheEndOfAnObject(t *testing.T) {
 			}
 			return c.Get(ctx, key, obj, opts...)
 		}}
-		got := steptest.Do(t, parts, &corev1.ReplicationController{}, steptest.WithObjects(leaves.DeepCopy()), steptest.WithInterceptor(funcs))
+		got := ctrlkittest.Do(t, parts, &corev1.ReplicationController{}, ctrlkittest.WithObjects(leaves.DeepCopy()), ctrlkittest.WithInterceptor(funcs))
 		if !strings.Contains(strings.Join(got.Waits, "\n"), "to be gone") || got.After > 0 != stale {
 			t.Errorf("stale %t: got %+v", stale, got)
 		}

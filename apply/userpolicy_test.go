@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/apply"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step"
-	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
 // The annotations of package policy say of an object of a set whether it is written, and whether it
@@ -148,7 +148,7 @@ func TestPlanOfPoliciesOfUsers(t *testing.T) {
 		}
 		return nil
 	}, apply.Owns(&corev1.ConfigMap{}))
-	req := steptest.NewRequest(t, &corev1.ReplicationController{})
+	req := ctrlkittest.NewRequest(t, &corev1.ReplicationController{})
 	if err := parts.Do(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}

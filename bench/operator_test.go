@@ -27,7 +27,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/journal/metrics"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -45,7 +45,7 @@ type operator struct {
 
 // A running operator is one whose objects have converged.
 type runningOperator struct {
-	server     *apiserver.Server
+	server     *sim.Server
 	reconciler reconcile.Reconciler
 	requests   []ctrl.Request
 	writes     atomic.Int64
@@ -56,12 +56,12 @@ type runningOperator struct {
 func (o operator) start(tb testing.TB, n int) *runningOperator {
 	tb.Helper()
 	log.SetLogger(logr.Discard())
-	server := apiserver.New(apiserver.Options{})
+	server := sim.NewServer(sim.ServerOptions{})
 	crd, err := widget.Definition()
 	must(tb, err)
 	must(tb, server.Install(crd))
 	r := &runningOperator{server: server}
-	server.OnChange(func(apiserver.Change) { r.writes.Add(1) })
+	server.OnChange(func(sim.ServerChange) { r.writes.Add(1) })
 	scheme, err := widget.NewScheme()
 	must(tb, err)
 	options := ctrl.Options{

@@ -21,5 +21,5 @@
 //     Stalled, the conditions of kstatus, which "kubectl wait", Argo CD and Flux understand.
 //
 // The package neither reads nor writes the cluster. Package step uses it for every object, and
-// conditiontest checks objects of any operator.
+// ctrlkittest.CheckConditions checks objects of any operator.
 package condition

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 )
 
 // An operation is one thing that a reconcile does to a set.
@@ -79,7 +79,7 @@ func leftovers() *rapid.Generator[metav1.Condition] {
 	})
 }
 
-// Whatever reconciles do, the conditions keep what conditiontest demands, and the same reconcile
+// Whatever reconciles do, the conditions keep what ctrlkittest demands, and the same reconcile
 // again changes nothing.
 func TestConditionsHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -97,15 +97,15 @@ func TestConditionsHold(t *testing.T) {
 			todo := append(rapid.SliceOfN(operations(), 0, 6).Draw(t, "operations"), ending)
 			before := obj.copy()
 			reconcile(t, obj, now, todo)
-			var found []conditiontest.Problem
+			var found []ctrlkittest.ConditionProblem
 			if tidy {
-				found = conditiontest.ChangeProblems(before, obj)
+				found = ctrlkittest.ConditionChangeProblems(before, obj)
 			}
 			if tidy = tidy || ending.call != resetToPaused; tidy {
-				found = append(found, conditiontest.Problems(obj)...)
+				found = append(found, ctrlkittest.ConditionProblems(obj)...)
 			}
 			for _, p := range found {
-				if p.Rule == conditiontest.RuleObserved && strings.Contains(p.Text, `"BackupDone"`) {
+				if p.Rule == ctrlkittest.ConditionRuleObserved && strings.Contains(p.Text, `"BackupDone"`) {
 					continue // it only informs: Ready does not wait until it is set again
 				}
 				t.Error(p)

@@ -18,8 +18,8 @@
 //	defer plane.Stop()
 //	client, err := client.New(plane.Config(), client.Options{})
 //
-// In a test, use controlplanetest.Start, which stops the control plane with the test. A package
-// whose tests can share one control plane declares a controlplanetest.Shared.
+// In a test, use ctrlkittest.StartControlPlane, which stops the control plane with the test. A package
+// whose tests can share one control plane declares a ctrlkittest.SharedControlPlane.
 //
 // When the process that started a control plane ends, even if it is killed, the processes of the
 // control plane end and remove its files.

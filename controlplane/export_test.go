@@ -3,7 +3,7 @@
 
 package controlplane
 
-// The tests that share a control plane are in package controlplane_test, because controlplanetest
+// The tests that share a control plane are in package controlplane_test, because planetest
 // imports this package. What they need of its internals is exported here.
 
 const (

@@ -22,14 +22,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/planetest"
 )
 
 // One control plane of the least parts shows all that is true of it: to start it takes seconds.
 func TestAControlPlaneOfTheLeastParts(t *testing.T) {
 	starts(t)
 	logs := t.TempDir()
-	plane := controlplanetest.Start(t, controlplane.Options{LogDir: logs})
+	plane := planetest.Start(t, controlplane.Options{LogDir: logs})
 	if diff := cmp.Diff([]string{controlplane.EtcdProgram, controlplane.APIServerProgram}, plane.Programs()); diff != "" {
 		t.Errorf("programs (-want +got):\n%s", diff)
 	}

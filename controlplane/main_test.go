@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/planetest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 // shared serves the tests that need all parts and do not stop anything.
-var shared = controlplanetest.Shared{Options: controlplane.Options{Parts: controlplane.AllParts, Nodes: 2, CRDs: []string{"testdata/crds"}}}
+var shared = planetest.Shared{Options: controlplane.Options{Parts: controlplane.AllParts, Nodes: 2, CRDs: []string{"testdata/crds"}}}
 
 // childVariable makes this test binary the child that a test kills.
 const childVariable = "CTRLKIT_TEST_CHILD"
@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	if kind := os.Getenv(childVariable); kind != "" {
 		os.Exit(beChild(kind))
 	}
-	log.SetLogger(logr.New(log.NullLogSink{}))                     // controller-runtime complains without one
-	if err := os.Unsetenv(controlplanetest.Variable); err != nil { // these tests need their own
+	log.SetLogger(logr.New(log.NullLogSink{}))              // controller-runtime complains without one
+	if err := os.Unsetenv(planetest.Variable); err != nil { // these tests need their own
 		panic(err)
 	}
 	flag.Parse()

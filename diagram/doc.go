@@ -1,8 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package diagram draws workflows: as text, as SVG, for Graphviz (DOT) and for Mermaid. Package
-// [diagramtest] below it adds the drawing to a failing test.
+// Package diagram draws workflows: as text, as SVG, for Graphviz (DOT) and for Mermaid. In a test,
+// ctrlkittest.AttachDiagram adds the drawing to what is printed of a failure.
 //
 //	workflow := ctrlkit.Sequential(mgr.SyncService(), mgr.SyncPods())
 //	diagram.Text(os.Stdout, ctrlkit.Describe(workflow))
@@ -12,6 +12,4 @@
 //
 // The same workflow with the same outcomes is drawn the same, byte by byte. Labels and error texts
 // may contain anything; each format writes them so that they are text and nothing else.
-//
-// [diagramtest]: https://pkg.go.dev/github.com/ctrlkit/ctrlkit/diagram/diagramtest
 package diagram

@@ -5,7 +5,7 @@ package diagram
 
 import (
 	"github.com/ctrlkit/ctrlkit/internal/drawing"
-	"github.com/ctrlkit/ctrlkit/outline"
+	"github.com/ctrlkit/ctrlkit/internal/outline"
 )
 
 // An Option changes how a workflow is drawn. An option that means nothing to a format is ignored by

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/internal/drawing"
 	"github.com/ctrlkit/ctrlkit/internal/drawing/flow"
-	"github.com/ctrlkit/ctrlkit/outline"
+	"github.com/ctrlkit/ctrlkit/internal/outline"
 )
 
 // Text writes the workflow as a tree, one action to a line:
@@ -22,7 +23,7 @@ import (
 //
 // Outcomes follow the names of their actions. Line breaks in an error are kept, control characters
 // are not.
-func Text(w io.Writer, workflow outline.Node, opts ...Option) error {
+func Text(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
 	p := &textPrinter{newConfig(workflow, opts)}
 	var trees []drawing.Tree
 	if p.title != "" {

@@ -6,26 +6,27 @@ package diagram
 import (
 	"io"
 
+	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/internal/drawing"
 	"github.com/ctrlkit/ctrlkit/internal/drawing/flow"
 	"github.com/ctrlkit/ctrlkit/internal/drawing/layered"
-	"github.com/ctrlkit/ctrlkit/outline"
+	"github.com/ctrlkit/ctrlkit/internal/outline"
 )
 
 // DOT writes the workflow in the language of Graphviz.
-func DOT(w io.Writer, workflow outline.Node, opts ...Option) error {
+func DOT(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
 	return drawing.DOT(w, newConfig(workflow, opts).draw(workflow))
 }
 
 // Mermaid writes the workflow as a Mermaid flowchart, which GitHub draws in any Markdown text.
-func Mermaid(w io.Writer, workflow outline.Node, opts ...Option) error {
+func Mermaid(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
 	return drawing.Mermaid(w, newConfig(workflow, opts).draw(workflow))
 }
 
 // SVG writes the workflow as an SVG document. It contains no scripts and refers to no other files,
 // so that it can stand in a README, and it follows the light or dark color scheme of the reader's
 // system.
-func SVG(w io.Writer, workflow outline.Node, opts ...Option) error {
+func SVG(w io.Writer, workflow ctrlkit.Node, opts ...Option) error {
 	return layered.SVG(w, newConfig(workflow, opts).draw(workflow))
 }
 

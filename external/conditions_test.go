@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
@@ -96,7 +96,7 @@ func TestConditionsByState(t *testing.T) {
 			if diff := cmp.Diff(tt.want, d.line()); diff != "" {
 				t.Error(diff)
 			}
-			conditiontest.Check(t, d.get())
+			ctrlkittest.CheckConditions(t, d.get())
 			if stalled := strings.HasPrefix(d.conditions()["Stalled"], "True"); stalled != tt.seen.Final {
 				t.Errorf("it is Stalled: %t", stalled)
 			}
@@ -138,7 +138,7 @@ func TestConditionsOfFailedCalls(t *testing.T) {
 			if got := d.conditions()["Failed"]; !strings.HasSuffix(got, ": connection refused") {
 				t.Errorf("Failed is %q", got)
 			}
-			conditiontest.Check(t, d.get())
+			ctrlkittest.CheckConditions(t, d.get())
 			time.Sleep(time.Hour)
 			d.store.fail = nil
 			if d.settle(); tt.method != "delete" {

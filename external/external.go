@@ -58,7 +58,7 @@ type Options[T client.Object] struct {
 
 	// StoresOwner says that the system stores, with each resource, what [OwnerOf] returns for the object:
 	// Create and Update store it, and Observe reports it, for each resource that is up to date or
-	// drifted. It is then the proof of whose a resource is. The rule "owner" of package externaltest
+	// drifted. It is then the proof of whose a resource is. The rule "owner" of ctrlkittest.CheckClient
 	// checks it. Without it, for systems that store nothing or never change what they have stored, each
 	// resource has a claim: a Lease in ClaimNamespace, named by what identifies the resource.
 	StoresOwner bool

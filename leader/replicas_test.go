@@ -30,7 +30,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/planetest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/leader"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -120,7 +120,7 @@ func (c *counter) of(what string) int {
 // nothing and calls nothing.
 func TestStoppedLeader(t *testing.T) {
 	rings.Test(t, "starts a control plane")
-	plane := controlplanetest.Start(t, controlplane.Options{})
+	plane := planetest.Start(t, controlplane.Options{})
 	calls := &counter{seen: map[string]int{}}
 	system := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { calls.add("call of " + r.URL.Path[1:]) }))
 	defer system.Close()

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/lifecycle"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -79,7 +79,7 @@ func serverOf(obj *User) client.ObjectKey { return client.ObjectKey{Name: obj.Sp
 
 // newOperator returns the engine of an operator, and a client of its cluster.
 func newOperator() (client.Client, *step.Engine[*User]) {
-	api := apiserver.New(apiserver.Options{}) // an API server in memory
+	api := sim.NewServer(sim.ServerOptions{}) // an API server in memory
 	if err := api.Install(userKind.Definition()); err != nil {
 		panic(err)
 	}

@@ -20,9 +20,9 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/observe"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
 type Database = testkind.Object[struct{}, testkind.Status]

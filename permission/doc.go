@@ -12,6 +12,6 @@
 //	}
 //	fmt.Print(permission.Markers(permission.Rules(needs)))
 //
-// Package sim/apiserver/rbac compares needs with the roles of manifests, in both directions. The
+// Package internal/sim/apiserver/rbac compares needs with the roles of manifests, in both directions. The
 // command ctrlkit rbac does that for any operator.
 package permission

@@ -6,8 +6,8 @@ package sim
 import (
 	"sync"
 
-	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 )
 
 // batch is the plans of one call of run, of which several workers take one after the other.

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/report"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 
 // A budget says how many of the plans are run. The zero value is all of them.

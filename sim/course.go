@@ -14,8 +14,8 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/judge"
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/transition"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
 // course is which part of a transition a run shows.

@@ -28,8 +28,8 @@
 // and runs it again for each of them. What is wrong is printed with the difference between the
 // worlds, with what happened around the fault, and with one line that runs exactly that plan again.
 //
-// Package [github.com/ctrlkit/ctrlkit/sim/fault] names what can go wrong, package
-// [github.com/ctrlkit/ctrlkit/sim/oracle] what must hold.
+// A [FaultKind] names what can go wrong, an [Oracle] what must hold. [NewServer] has the API server in
+// memory alone.
 //
 // The controllers of workloads, the scheduler and the kubelets are played: Deployments are rolled
 // out, Jobs complete, Pods become ready. Package [github.com/ctrlkit/ctrlkit/sim/player] has these

@@ -23,8 +23,6 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // t is the *testing.T of the test in which the code of an example stands.
@@ -298,14 +296,14 @@ func ExampleProcess_External() {
 			w.Delete(settings())
 		},
 	},
-		sim.WithoutFault(fault.Vanish, "users do not take finalizers off"),
-		sim.WithStopOn(oracle.NoLeak, oracle.OneExternal),
+		sim.WithoutFault(sim.FaultVanish, "users do not take finalizers off"),
+		sim.WithStopOn(sim.OracleNoLeak, sim.OracleOneExternal),
 	)
 }
 
 // Plans are text: what a test prints can be given to it again with -sim.plan.
 func Example_plans() {
-	plan, err := fault.ParsePlan("seed 7; crash after write 3; delay the watch of jobs.batch by 2 from event 1")
+	plan, err := sim.ParsePlan("seed 7; crash after write 3; delay the watch of jobs.batch by 2 from event 1")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -315,7 +313,7 @@ func Example_plans() {
 	}
 	plan.Seed = 0
 	fmt.Println(plan)
-	_, err = fault.ParsePlan("crash at write 3")
+	_, err = sim.ParsePlan("crash at write 3")
 	fmt.Println(strings.NewReplacer(": ", ":\n", " or ", "\nor ").Replace(err.Error()))
 	// Output:
 	// crash after write 3: at 3, of ""
@@ -332,10 +330,10 @@ func Example_plans() {
 
 // The names of oracles say what holds. A violation says what does not.
 func Example_oracles() {
-	difference := oracle.Difference{Thing: "configmaps default/settings", Path: ".data.color", Want: "red", Got: "blue"}
-	fmt.Println(oracle.Violation{Oracle: oracle.SameEnd, Text: "the world is not what it is without the fault"})
+	difference := sim.Difference{Thing: "configmaps default/settings", Path: ".data.color", Want: "red", Got: "blue"}
+	fmt.Println(sim.Violation{Oracle: sim.OracleSameEnd, Text: "the world is not what it is without the fault"})
 	fmt.Println(difference)
-	fmt.Println(oracle.Difference{Thing: difference.Thing, Want: "there"})
+	fmt.Println(sim.Difference{Thing: difference.Thing, Want: "there"})
 	// Output:
 	// same-end: the world is not what it is without the fault
 	// ~ configmaps default/settings data.color: got "blue", want "red"

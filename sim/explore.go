@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 )
 
 // plans lists what is run: transitions, some of them with a fault, or the script with faults.

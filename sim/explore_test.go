@@ -20,9 +20,9 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/judge"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
-	"github.com/ctrlkit/ctrlkit/sim/report"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 
 // placesOfARun are those of a run with two reads and a checkpoint.

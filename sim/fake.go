@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/external"
-	"github.com/ctrlkit/ctrlkit/sim/internal/fakes"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fakes"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 

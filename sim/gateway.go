@@ -10,10 +10,10 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/judge"
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/judge/external"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
-	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
-	"github.com/ctrlkit/ctrlkit/sim/internal/writes"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/inject"
+	"github.com/ctrlkit/ctrlkit/internal/sim/schedule"
+	"github.com/ctrlkit/ctrlkit/internal/sim/writes"
 )
 
 // latency is how long the API server takes for a request, in virtual time.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
 	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 )
 
 // A mark stands for all that decides how a run continues at a checkpoint: the worlds so far, what

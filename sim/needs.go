@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/permission"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
 
 // The environment variables by which ctrlkit rbac asks what an operator needs.

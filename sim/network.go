@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/sim/internal/writes"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/writes"
 )
 
 // errNetwork is what looking up a name, and connecting with the transport of package net/http,

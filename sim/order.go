@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 )
 
 // telling returns the places of plans in the order in which they are begun: those first of which

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"github.com/ctrlkit/ctrlkit/sim/apiserver/rbac"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 )
 
 // permissions are what the operator of a workload may do.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ctrlkit/ctrlkit/sim/report"
+	"github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 
 // permissionTwins are an operator whose rules lack one that it needs, and one with all of them.

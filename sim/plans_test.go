@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/internal/rings"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 )
 
 // measured are an operator with one object, three children and a resource outside the cluster, and one

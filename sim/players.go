@@ -9,9 +9,9 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
-	"github.com/ctrlkit/ctrlkit/sim/internal/fakes"
-	"github.com/ctrlkit/ctrlkit/sim/internal/players"
-	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fakes"
+	"github.com/ctrlkit/ctrlkit/internal/sim/players"
+	"github.com/ctrlkit/ctrlkit/internal/sim/schedule"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 

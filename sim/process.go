@@ -20,9 +20,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/external"
-	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
-	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
-	"github.com/ctrlkit/ctrlkit/sim/internal/writes"
+	"github.com/ctrlkit/ctrlkit/internal/sim/inject"
+	"github.com/ctrlkit/ctrlkit/internal/sim/schedule"
+	"github.com/ctrlkit/ctrlkit/internal/sim/writes"
 )
 
 // A Process is one life of an operator: from its start to its end or crash. What it hands out

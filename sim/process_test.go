@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
+	"github.com/ctrlkit/ctrlkit/internal/sim/inject"
 )
 
 // inProcess runs a function as an operator, the first process of it, with a plan.

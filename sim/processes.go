@@ -12,8 +12,8 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/judge"
 	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
-	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
-	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
+	"github.com/ctrlkit/ctrlkit/internal/sim/inject"
+	"github.com/ctrlkit/ctrlkit/internal/sim/schedule"
 )
 
 // How long things last, in virtual time.

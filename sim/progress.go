@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/report"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 
 // message is what Run reports to the command that has started the test, a line of JSON in the file

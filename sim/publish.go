@@ -15,7 +15,7 @@ import (
 	"sync"
 
 	"github.com/ctrlkit/ctrlkit/internal/private"
-	"github.com/ctrlkit/ctrlkit/sim/report"
+	"github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 
 // The environment variables that stand for flags, for commands that start several test binaries, of

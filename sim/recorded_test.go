@@ -22,7 +22,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/recording"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 )
 
 const recordedFinalizer = "example.com/cleanup"

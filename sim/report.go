@@ -15,16 +15,16 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/report"
 	"github.com/ctrlkit/ctrlkit/permission"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
-	"github.com/ctrlkit/ctrlkit/sim/report"
 )
 
 // A Report is what an exploration has done and found.
 type Report struct {
-	Plans    []fault.Plan // that were run, besides the one without faults
-	Findings []Finding    // all kinds, the worst first
+	Plans    []Plan    // that were run, besides the one without faults
+	Findings []Finding // all kinds, the worst first
 
 	simulation report.Simulation
 	workload   *Workload
@@ -40,14 +40,14 @@ type Report struct {
 
 // A Finding is one way in which an oracle did not hold.
 type Finding struct {
-	Plan      fault.Plan // that explains it best: the one with the fewest faults
-	Violation oracle.Violation
+	Plan      Plan // that explains it best: the one with the fewest faults
+	Violation Violation
 	Class     oracle.Class
-	Plans     int           // how many plans showed it
-	Write     *report.Write // the write or call that is most likely wrong; nil where that is not known
-	Remedy    string        // what to do about it; empty where that depends on the operator
-	Text      string        // as a person reads it, with what happened
-	Again     string        // the line that runs the plan again
+	Plans     int    // how many plans showed it
+	Write     *Write // the write or call that is most likely wrong; nil where that is not known
+	Remedy    string // what to do about it; empty where that depends on the operator
+	Text      string // as a person reads it, with what happened
+	Again     string // the line that runs the plan again
 
 	// Key identifies the kind of the finding. CoveredBy is the key of a worse finding that most likely
 	// has the same cause, and precedes this one; it is empty for the worst finding of each cause.
@@ -260,7 +260,7 @@ func (r *Report) add(outcomes []report.Outcome) {
 }
 
 // Violated returns the oracles that did not hold in a plan, ordered by name.
-func (r *Report) Violated(plan fault.Plan) []oracle.Name {
+func (r *Report) Violated(plan Plan) []Oracle {
 	var names []oracle.Name
 	for _, f := range r.simulation.Findings {
 		if slices.ContainsFunc(f.Plans, func(p report.Plan) bool { return p.Text == plan.String() }) {
@@ -272,7 +272,7 @@ func (r *Report) Violated(plan fault.Plan) []oracle.Name {
 }
 
 // Repeat runs a plan again, several times, and returns what each run violated.
-func (r *Report) Repeat(t *testing.T, plan fault.Plan, times int) [][]oracle.Violation {
+func (r *Report) Repeat(t *testing.T, plan Plan, times int) [][]Violation {
 	t.Helper()
 	plans := make([]fault.Plan, times)
 	for i := range plans {

@@ -6,9 +6,9 @@ package sim
 import (
 	"slices"
 
-	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
-	"github.com/ctrlkit/ctrlkit/sim/report"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 
 // maxShrinks is how often a plan is replaced by a simpler one.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/definitions"
 	"github.com/ctrlkit/ctrlkit/internal/judge"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 )
 
 // An Option changes what [Run] does.
@@ -65,15 +65,15 @@ func WithStaleLists() Option { return func(s *settings) { s.stale = true } }
 
 // WithStopOn stops the exploration when one of the oracles is violated, instead of running all
 // plans.
-func WithStopOn(oracles ...oracle.Name) Option { return func(s *settings) { s.until = oracles } }
+func WithStopOn(oracles ...Oracle) Option { return func(s *settings) { s.until = oracles } }
 
 // WithoutOracle switches an oracle off. The reason is printed with the result.
-func WithoutOracle(name oracle.Name, reason string) Option {
+func WithoutOracle(name Oracle, reason string) Option {
 	return func(s *settings) { s.without[name] = reason }
 }
 
 // WithoutFault leaves out the faults of a kind. The reason is printed with the result.
-func WithoutFault(kind fault.Kind, reason string) Option {
+func WithoutFault(kind FaultKind, reason string) Option {
 	return func(s *settings) { s.skipped[kind] = reason }
 }
 

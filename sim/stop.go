@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/sim/report"
+	"github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 
 // stopper ends an exploration early, so that what it has found is reported: before the time limit

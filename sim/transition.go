@@ -14,10 +14,10 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/judge"
 	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/report"
 	"github.com/ctrlkit/ctrlkit/internal/transition"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
-	"github.com/ctrlkit/ctrlkit/sim/report"
 )
 
 // runTransition runs a workload in which an object is created as changed, and one in which it is

@@ -8,9 +8,9 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
-	"github.com/ctrlkit/ctrlkit/sim/report"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 
 // WithTransitions changes what users create instead of running faults. The script is played until

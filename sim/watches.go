@@ -16,9 +16,9 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/inject"
-	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/inject"
+	"github.com/ctrlkit/ctrlkit/internal/sim/schedule"
 )
 
 // watchFaults are the faults that strike at watches.

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge"
-	"github.com/ctrlkit/ctrlkit/sim/internal/schedule"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/schedule"
 )
 
 // A World is what a script acts in: the cluster and the external systems of one run.

@@ -30,9 +30,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/ctrlkit/ctrlkit/admission"
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/install"
+	"github.com/ctrlkit/ctrlkit/internal/planetest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -45,7 +45,7 @@ const raceFinalizer = "test.ctrlkit.dev/race"
 // soon as nothing keeps them. The policy of the last test is for all namespaces.
 func TestFinalizersOnAControlPlane(t *testing.T) {
 	rings.Test(t, "starts a control plane")
-	plane := controlplanetest.Start(t, controlplane.Options{})
+	plane := planetest.Start(t, controlplane.Options{})
 	t.Run("without the policy", func(t *testing.T) {
 		t.Run("removed by hand", func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +98,7 @@ func TestLostWhileRead(t *testing.T) {
 func installRacePolicy(t *testing.T, plane *controlplane.ControlPlane) {
 	t.Helper()
 	user := newRaceUser(t, plane)
-	policy, binding, err := admission.FinalizerPolicy(corev1.SchemeGroupVersion.WithResource("configmaps"), raceFinalizer)
+	policy, binding, err := install.FinalizerPolicy(corev1.SchemeGroupVersion.WithResource("configmaps"), raceFinalizer)
 	must(t, err)
 	for _, obj := range []client.Object{policy, binding} {
 		must(t, user.Create(t.Context(), obj))

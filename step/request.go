@@ -30,7 +30,7 @@ import (
 // A Request is one reconcile of one object, as its steps see it. It is made for the reconcile and
 // must not be kept.
 //
-// A test may make one by hand, or with steptest.NewRequest. No engine is around such a request:
+// A test may make one by hand, or with ctrlkittest.NewRequest. No engine is around such a request:
 //
 //   - Save and EnsureFresh return nil.
 //   - Snapshot returns what Object was when Snapshot was first called.

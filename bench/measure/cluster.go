@@ -25,11 +25,11 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/admission"
 	"github.com/ctrlkit/ctrlkit/bench/process"
 	"github.com/ctrlkit/ctrlkit/bench/table"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 	"github.com/ctrlkit/ctrlkit/controlplane"
+	"github.com/ctrlkit/ctrlkit/install"
 )
 
 // policyLabel is the label of namespaces with the admission policy.
@@ -128,7 +128,7 @@ func (c *cluster) build(ctx context.Context, r rival, progress io.Writer) error 
 // installPolicy installs the admission policy for the finalizer of Widgets, in namespaces that have
 // the label, and returns when it is in effect.
 func (c *cluster) installPolicy(ctx context.Context) error {
-	policy, binding, err := admission.FinalizerPolicy(widget.Resource, widget.Finalizer)
+	policy, binding, err := install.FinalizerPolicy(widget.Resource, widget.Finalizer)
 	if err != nil {
 		return err
 	}

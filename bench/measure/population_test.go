@@ -15,7 +15,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/bench/operators"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim"
 )
 
 // A population notes when its Widgets are ready, however many are created at once, and when a child
@@ -56,7 +56,7 @@ func TestPopulation(t *testing.T) {
 
 func inMemory(t *testing.T) client.WithWatch {
 	t.Helper()
-	server := apiserver.New(apiserver.Options{})
+	server := sim.NewServer(sim.ServerOptions{})
 	crd, err := widget.Definition()
 	must(t, err)
 	must(t, server.Install(crd))

@@ -17,7 +17,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/bench/process"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim"
 )
 
 // All operators do the same, so that their costs can be compared: against the API server in memory
@@ -62,7 +62,7 @@ var key = client.ObjectKey{Namespace: "default", Name: "one"}
 // start runs an operator, and returns a client of a user.
 func start(t *testing.T, o Operator) client.Client {
 	t.Helper()
-	server := apiserver.New(apiserver.Options{})
+	server := sim.NewServer(sim.ServerOptions{})
 	crd, err := widget.Definition()
 	must(t, err)
 	must(t, server.Install(crd))

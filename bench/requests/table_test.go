@@ -32,13 +32,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/ctrlkit/ctrlkit/admission"
 	"github.com/ctrlkit/ctrlkit/bench/operators"
 	"github.com/ctrlkit/ctrlkit/bench/process"
 	"github.com/ctrlkit/ctrlkit/bench/requests"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
+	"github.com/ctrlkit/ctrlkit/install"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
@@ -112,12 +112,12 @@ func (t *table) String() string {
 	return b.String()
 }
 
-var shared = controlplanetest.Shared{Options: controlplane.Options{
+var shared = ctrlkittest.SharedControlPlane{Options: controlplane.Options{
 	CRDs: []string{"../widget/crd.yaml", "../../examples/01_cronjob/config/crd/bases"},
 }}
 
 func TestMain(m *testing.M) {
-	_ = os.Unsetenv(controlplanetest.Variable) // the controllers of another one would change what is counted
+	_ = os.Unsetenv("CTRLKIT_CONTROLPLANE") // the controllers of another one would change what is counted
 	os.Exit(shared.Main(m))
 }
 
@@ -167,7 +167,7 @@ func (s *setup) namespace() string {
 // in effect.
 func (s *setup) installPolicy() {
 	s.t.Helper()
-	policy, binding, err := admission.FinalizerPolicy(widget.Resource, widget.Finalizer)
+	policy, binding, err := install.FinalizerPolicy(widget.Resource, widget.Finalizer)
 	s.must(err)
 	s.must(client.IgnoreAlreadyExists(s.user.Create(s.t.Context(), policy)))
 	s.must(client.IgnoreAlreadyExists(s.user.Create(s.t.Context(), binding)))

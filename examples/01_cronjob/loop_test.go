@@ -22,7 +22,7 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -33,7 +33,7 @@ func TestNoHotLoopInAnHour(t *testing.T) {
 	options := envtest.CRDInstallOptions{Paths: []string{"config/crd/bases"}, ErrorIfPathMissing: true}
 	exampletest.Must(t, envtest.ReadCRDFiles(&options))
 	synctest.Test(t, func(t *testing.T) {
-		server := apiserver.New(apiserver.Options{Now: time.Now})
+		server := sim.NewServer(sim.ServerOptions{Now: time.Now})
 		exampletest.Must(t, server.Install(options.CRDs...))
 		user, err := client.New(server.Config(), client.Options{Scheme: simScheme(t), FieldOwner: "kubectl-client-side-apply"})
 		exampletest.Must(t, err)
@@ -61,7 +61,7 @@ func TestNoHotLoopInAnHour(t *testing.T) {
 }
 
 // startManager starts the operator, which ends with the test.
-func startManager(t *testing.T, server *apiserver.Server) {
+func startManager(t *testing.T, server *sim.Server) {
 	t.Helper()
 	options := ctrl.Options{Logger: logr.Discard(), HealthProbeBindAddress: "0"}
 	options.Metrics.BindAddress = "0"

@@ -17,7 +17,6 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/sim"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
 
 // The operator ends in the same state whatever goes wrong: crashes before and after each write,
@@ -34,8 +33,8 @@ func TestSurvivesEverything(t *testing.T) {
 		},
 		Script: jobsOfAMorning,
 	},
-		sim.WithoutFault(fault.Recreate, "a CronJob that is created again does not make up for runs that were due before"),
-		sim.WithoutFault(fault.DeleteAndCreate, "a CronJob that is created again does not make up for runs that were due before"))
+		sim.WithoutFault(sim.FaultRecreate, "a CronJob that is created again does not make up for runs that were due before"),
+		sim.WithoutFault(sim.FaultDeleteAndCreate, "a CronJob that is created again does not make up for runs that were due before"))
 }
 
 // jobsOfAMorning is a CronJob that starts a Job every two hours.

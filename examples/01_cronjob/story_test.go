@@ -17,9 +17,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
@@ -29,7 +28,7 @@ import (
 // only the machines of the Pods are simulated.
 func TestStories(t *testing.T) {
 	rings.Test(t, "starts a control plane")
-	plane := controlplanetest.Start(t, controlplane.Options{
+	plane := ctrlkittest.StartControlPlane(t, controlplane.Options{
 		Parts: controlplane.AllParts,
 		CRDs:  []string{"config/crd/bases"},
 		// Some clusters let only those name an owner who may write its finalizers: the role should
@@ -87,7 +86,7 @@ func jobsComeAndGo(t *testing.T, s *stage) {
 	if got := s.get(cronJob).Status.LastScheduleTime; got == nil || latest != fmt.Sprintf("hello-%d", got.Unix()) {
 		t.Errorf("last schedule time %v, want that of the latest Job %s", got, latest)
 	}
-	conditiontest.Check(t, s.get(cronJob))
+	ctrlkittest.CheckConditions(t, s.get(cronJob))
 	s.unchangedFor(2500*time.Millisecond, "a Job was started while the CronJob was suspended", func() bool {
 		return latestJob(s.jobs()) == latest
 	})
@@ -108,7 +107,7 @@ func forbidWaits(t *testing.T, s *stage) {
 	if len(first) != 1 {
 		t.Fatalf("Jobs %q, want one", names(first))
 	}
-	conditiontest.Check(t, s.get(cronJob))
+	ctrlkittest.CheckConditions(t, s.get(cronJob))
 	message := meta.FindStatusCondition(s.get(cronJob).Status.Conditions, v1.ConditionScheduled).Message
 	if !strings.Contains(message, first[0].Name) {
 		t.Errorf("condition %q does not name the Job %s", message, first[0].Name)

@@ -8,15 +8,14 @@ import (
 	"testing"
 
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/02_simple/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/internal/plan/plantest"
 )
 
-var shared = controlplanetest.Shared{Options: controlplane.Options{CRDs: []string{"config/crd/bases"}}}
+var shared = ctrlkittest.SharedControlPlane{Options: controlplane.Options{CRDs: []string{"config/crd/bases"}}}
 
 func TestMain(m *testing.M) {
 	plantest.Main(operate)
@@ -38,15 +37,15 @@ func TestOperator(t *testing.T) {
 	}
 	stalled := func(s *v1.Simple) bool { return exampletest.Reason(s, condition.Stalled) == "DivisorIsZero" }
 	one := exampletest.Await(t, c, "one-by-zero", stalled)
-	conditiontest.Check(t, seven)
-	conditiontest.Check(t, one)
+	ctrlkittest.CheckConditions(t, seven)
+	ctrlkittest.CheckConditions(t, one)
 
 	before := one.DeepCopy()
 	one.Spec.Divisor = 5
 	exampletest.Must(t, c.Update(t.Context(), one))
 	one = exampletest.Await(t, c, "one-by-zero", exampletest.Ready[*v1.Simple])
-	conditiontest.Check(t, one)
-	conditiontest.CheckChange(t, before, one)
+	ctrlkittest.CheckConditions(t, one)
+	ctrlkittest.CheckConditionChange(t, before, one)
 
 	one.Spec.Divisor = 0 // the quotient goes
 	exampletest.Must(t, c.Update(t.Context(), one))

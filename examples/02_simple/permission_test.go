@@ -12,7 +12,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/sim"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver/rbac"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -20,7 +19,7 @@ import (
 // allows that and no more.
 func TestRoleIsWhatTheOperatorNeeds(t *testing.T) {
 	declared, used := needsOf(t)
-	policy, err := rbac.Read("config/rbac")
+	policy, err := sim.ReadRoles("config/rbac")
 	if err != nil {
 		t.Fatal(err)
 	}

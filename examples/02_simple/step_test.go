@@ -6,13 +6,13 @@ package main
 import (
 	"testing"
 
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/02_simple/api/v1"
 	"github.com/ctrlkit/ctrlkit/step"
-	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
 func TestDivide(t *testing.T) {
-	got := steptest.Do(t, step.Step[*v1.Simple]{Name: "Divide", Do: divide}, newSimple(7, 2), steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases"))
+	got := ctrlkittest.Do(t, step.Step[*v1.Simple]{Name: "Divide", Do: divide}, newSimple(7, 2), ctrlkittest.WithScheme(simScheme(t)), ctrlkittest.WithCRDs("config/crd/bases"))
 	if want := `{"status":{"quotient":3,"remainder":1}}`; got.Saved != want || got.Err != nil {
 		t.Errorf("saved %s and error %v, want %s", got.Saved, got.Err, want)
 	}
@@ -23,7 +23,7 @@ func TestEnsureNonZeroDivisor(t *testing.T) {
 		0: "False DivisorIsZero: division by zero: change spec.divisor",
 		2: "True DivisorIsNotZero",
 	} {
-		got := steptest.Do(t, nonZeroDivisor, newSimple(7, divisor), steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases"))
+		got := ctrlkittest.Do(t, nonZeroDivisor, newSimple(7, divisor), ctrlkittest.WithScheme(simScheme(t)), ctrlkittest.WithCRDs("config/crd/bases"))
 		if c := got.Conditions[v1.ConditionDivisorNonZero]; c != want || got.Passed != (divisor != 0) {
 			t.Errorf("dividing by %d: condition %q and passed: %t, want %q", divisor, c, got.Passed, want)
 		}

@@ -16,14 +16,13 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 )
 
-var shared = controlplanetest.Shared{Options: controlplane.Options{CRDs: []string{"config/crd/bases"}}}
+var shared = ctrlkittest.SharedControlPlane{Options: controlplane.Options{CRDs: []string{"config/crd/bases"}}}
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
@@ -35,8 +34,8 @@ func TestOperator(t *testing.T) {
 	c.Apply(t, "config/samples/rwexternal.yaml")
 	divide := exampletest.Await(t, c, "divide", exampletest.Ready[*v1.RWExternal])
 	waits := exampletest.Await(t, c, "waits", func(r *v1.RWExternal) bool { return exampletest.Reason(r, condition.Reconciling) == "SecretNotFound" })
-	conditiontest.Check(t, divide)
-	conditiontest.Check(t, waits)
+	ctrlkittest.CheckConditions(t, divide)
+	ctrlkittest.CheckConditions(t, waits)
 
 	output := &corev1.Secret{}
 	outputKey := client.ObjectKey{Namespace: c.Namespace, Name: "quotient"}
@@ -51,8 +50,8 @@ func TestOperator(t *testing.T) {
 	missing := &corev1.Secret{ObjectMeta: c.In("missing"), StringData: map[string]string{"dividend": "1", "divisor": "0"}}
 	exampletest.Must(t, c.Create(t.Context(), missing))
 	after := exampletest.Await(t, c, "waits", func(r *v1.RWExternal) bool { return exampletest.Reason(r, condition.Stalled) == "DivisorIsZero" })
-	conditiontest.Check(t, after)
-	conditiontest.CheckChange(t, waits, after)
+	ctrlkittest.CheckConditions(t, after)
+	ctrlkittest.CheckConditionChange(t, waits, after)
 	if !meta.IsStatusConditionTrue(after.Status.Conditions, v1.ConditionInputReady) || !meta.IsStatusConditionFalse(after.Status.Conditions, v1.ConditionOutputReady) {
 		t.Errorf("a division by zero: %+v, want that the input is ready and the output is not", after.Status.Conditions)
 	}
@@ -112,7 +111,7 @@ func TestForeignSecretIsLeftAlone(t *testing.T) {
 	divide := exampletest.Await(t, c, "divide", func(r *v1.RWExternal) bool {
 		return exampletest.Reason(r, condition.Stalled) == apply.ReasonOwnedByAnother
 	})
-	conditiontest.Check(t, divide)
+	ctrlkittest.CheckConditions(t, divide)
 	exampletest.Must(t, c.Delete(t.Context(), divide))
 	c.Gone(t, divide)
 	var now corev1.Secret

@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/step"
-	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
 func newDivide() *v1.RWExternal {
@@ -44,11 +44,11 @@ func TestReadInput(t *testing.T) {
 		{"two numbers", map[string]string{"dividend": "7", "divisor": "2"}, "True InputRead", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			options := []steptest.Option{steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases")}
+			options := []ctrlkittest.Option{ctrlkittest.WithScheme(simScheme(t)), ctrlkittest.WithCRDs("config/crd/bases")}
 			if tt.input != nil {
-				options = append(options, steptest.WithObjects(newSecret("numbers", tt.input)))
+				options = append(options, ctrlkittest.WithObjects(newSecret("numbers", tt.input)))
 			}
-			got := steptest.Do(t, input, newDivide(), options...)
+			got := ctrlkittest.Do(t, input, newDivide(), options...)
 			if got.Conditions[v1.ConditionInputReady] != tt.condition || got.Passed != tt.passed || got.Err != nil {
 				t.Errorf("got %+v, want the condition %q, passed: %t", got, tt.condition, tt.passed)
 			}
@@ -68,7 +68,7 @@ func TestOutput(t *testing.T) {
 		{"it is another owner's", []client.Object{foreign}, map[string]string{"quotient": "mine"}, failure.ClassTerminal},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := steptest.Do(t, newOutput(), newDivide(), kit(t, division{7, 2}, tt.there...)...)
+			got := ctrlkittest.Do(t, newOutput(), newDivide(), kit(t, division{7, 2}, tt.there...)...)
 			var output corev1.Secret
 			if err := got.Client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "quotient"}, &output); err != nil {
 				t.Fatal(err)
@@ -80,15 +80,15 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-func kit(t *testing.T, numbers division, objects ...client.Object) []steptest.Option {
-	return []steptest.Option{
-		steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases"), steptest.WithObjects(objects...),
-		steptest.WithSetup(func(req *step.Request[*v1.RWExternal]) { step.Put(req, divisionKey, numbers) }),
+func kit(t *testing.T, numbers division, objects ...client.Object) []ctrlkittest.Option {
+	return []ctrlkittest.Option{
+		ctrlkittest.WithScheme(simScheme(t)), ctrlkittest.WithCRDs("config/crd/bases"), ctrlkittest.WithObjects(objects...),
+		ctrlkittest.WithSetup(func(req *step.Request[*v1.RWExternal]) { step.Put(req, divisionKey, numbers) }),
 	}
 }
 
 func TestNoOutputForADivisionByZero(t *testing.T) {
-	got := steptest.Do(t, newOutput(), newDivide(), kit(t, division{7, 0})...)
+	got := ctrlkittest.Do(t, newOutput(), newDivide(), kit(t, division{7, 0})...)
 	want := "False DivisorIsZero: division by zero: change the key divisor of Secret default/numbers"
 	if got.Conditions[v1.ConditionOutputReady] != want || got.Passed || len(got.Writes) > 0 {
 		t.Errorf("got %+v, want the condition %q and no write", got, want)
@@ -96,7 +96,7 @@ func TestNoOutputForADivisionByZero(t *testing.T) {
 }
 
 func TestRemoveOutput(t *testing.T) {
-	written := steptest.Do(t, newOutput(), newDivide(), kit(t, division{7, 2})...)
+	written := ctrlkittest.Do(t, newOutput(), newDivide(), kit(t, division{7, 2})...)
 	output := newSecret("quotient", nil)
 	if err := written.Client.Get(t.Context(), client.ObjectKeyFromObject(output), output); err != nil {
 		t.Fatal(err)
@@ -105,11 +105,11 @@ func TestRemoveOutput(t *testing.T) {
 		written.Object.Annotations[key] = strings.ReplaceAll(value, " "+string(output.UID), "")
 	}
 	// The output is gone only when a read does not find it any more.
-	got := steptest.Cleanup(t, newOutput(), written.Object, kit(t, division{7, 2}, output)...)
+	got := ctrlkittest.Cleanup(t, newOutput(), written.Object, kit(t, division{7, 2}, output)...)
 	if diff := cmp.Diff([]string{"delete Secret default/quotient"}, got.Writes); diff != "" || got.Passed || got.Err != nil {
 		t.Errorf("got %+v; writes (-want +got):\n%s", got, diff)
 	}
-	again := steptest.Cleanup(t, newOutput(), written.Object, kit(t, division{7, 2})...)
+	again := ctrlkittest.Cleanup(t, newOutput(), written.Object, kit(t, division{7, 2})...)
 	if !again.Passed || again.Object != nil || len(again.Writes) > 0 {
 		t.Errorf("without the output: got %+v", again)
 	}

@@ -14,16 +14,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/internal/plan/plantest"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-var shared = controlplanetest.Shared{Options: controlplane.Options{Parts: controlplane.AllParts, CRDs: []string{"config/crd/bases"}}}
+var shared = ctrlkittest.SharedControlPlane{Options: controlplane.Options{Parts: controlplane.AllParts, CRDs: []string{"config/crd/bases"}}}
 
 func TestMain(m *testing.M) {
 	plantest.Main(operate)
@@ -44,8 +43,8 @@ func TestOperator(t *testing.T) {
 	blog := exampletest.Await(t, c, "blog", func(site *v1.Website) bool {
 		return exampletest.Reason(site, condition.Reconciling) == step.ReasonWaiting
 	})
-	conditiontest.Check(t, shop)
-	conditiontest.Check(t, blog)
+	ctrlkittest.CheckConditions(t, shop)
+	ctrlkittest.CheckConditions(t, blog)
 	var deployment appsv1.Deployment
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(shop), &deployment); err != nil || deployment.Status.AvailableReplicas != 3 {
 		t.Errorf("a Website that is Ready has %d replicas available and error %v, want 3: %+v", deployment.Status.AvailableReplicas, err, deployment.Status)

@@ -23,7 +23,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 )
@@ -37,7 +37,7 @@ func checkTaken(t *testing.T, c *exampletest.Cluster, theirs *corev1.ConfigMap) 
 	blog := exampletest.Await(t, c, "blog", func(site *v1.Website) bool {
 		return exampletest.Reason(site, condition.Stalled) == apply.ReasonOwnedByAnother
 	})
-	conditiontest.Check(t, blog)
+	ctrlkittest.CheckConditions(t, blog)
 	message := "ConfigMap " + c.Namespace + "/blog exists, has no owner and is not ours: delete it, or allow it to be taken over with the annotation apply.ctrlkit.dev/policy: adopt"
 	if got := meta.FindStatusCondition(blog.Status.Conditions, "PartsReady"); got == nil || got.Message != message {
 		t.Errorf("PartsReady is %+v, want the message %q", got, message)

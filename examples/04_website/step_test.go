@@ -16,23 +16,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/step"
-	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
-func kit(t *testing.T, objects ...client.Object) []steptest.Option {
-	return []steptest.Option{
-		steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases"), steptest.WithObjects(objects...),
-		steptest.WithSetup(func(req *step.Request[*v1.Website]) { step.Put(req, credentials, "abc") }),
+func kit(t *testing.T, objects ...client.Object) []ctrlkittest.Option {
+	return []ctrlkittest.Option{
+		ctrlkittest.WithScheme(simScheme(t)), ctrlkittest.WithCRDs("config/crd/bases"), ctrlkittest.WithObjects(objects...),
+		ctrlkittest.WithSetup(func(req *step.Request[*v1.Website]) { step.Put(req, credentials, "abc") }),
 	}
 }
 
 func TestCredentials(t *testing.T) {
 	hashOf := func(secret *corev1.Secret) (hash string) {
 		t.Helper()
-		got := steptest.Do(t, step.GroupOrdered("both",
+		got := ctrlkittest.Do(t, step.GroupOrdered("both",
 			step.Step[*v1.Website]{Name: "Credentials", Do: readCredentials},
 			step.Step[*v1.Website]{Name: "Look", Do: func(_ context.Context, req *step.Request[*v1.Website]) error {
 				hash, _ = step.Lookup(req, credentials)
@@ -53,7 +53,7 @@ func TestCredentials(t *testing.T) {
 }
 
 func TestCredentialsAreWaitedFor(t *testing.T) {
-	got := steptest.Do(t, step.Step[*v1.Website]{Name: "Credentials", Do: readCredentials}, newShop(), kit(t)...)
+	got := ctrlkittest.Do(t, step.Step[*v1.Website]{Name: "Credentials", Do: readCredentials}, newShop(), kit(t)...)
 	if diff := cmp.Diff([]string{"Secret default/credentials"}, got.Waits); diff != "" || got.Passed || got.Err != nil {
 		t.Errorf("got %+v; waits (-want +got):\n%s", got, diff)
 	}
@@ -76,7 +76,7 @@ func TestParts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			site := newShop()
 			tt.change(&site.Spec)
-			got := steptest.Do(t, newParts(), site, kit(t)...)
+			got := ctrlkittest.Do(t, newParts(), site, kit(t)...)
 			if diff := cmp.Diff(tt.applied, appliedOf(got)); diff != "" || got.Err != nil {
 				t.Errorf("got %+v; applied (-want +got):\n%s", got, diff)
 			}
@@ -88,7 +88,7 @@ func TestParts(t *testing.T) {
 }
 
 // appliedOf returns the objects that a step has applied, sorted.
-func appliedOf[T client.Object](result *steptest.Result[T]) []string {
+func appliedOf[T client.Object](result *ctrlkittest.Result[T]) []string {
 	var names []string
 	for _, write := range result.Writes {
 		if rest, ok := strings.CutPrefix(write, "apply "); ok {
@@ -110,7 +110,7 @@ func TestPartsOfOthersAreLeftAlone(t *testing.T) {
 		newPriorityClass(site),
 		&corev1.Service{ObjectMeta: theirs, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 81}}}},
 	} {
-		got := steptest.Do(t, newParts(), site.DeepCopy(), kit(t, there)...)
+		got := ctrlkittest.Do(t, newParts(), site.DeepCopy(), kit(t, there)...)
 		others := slices.Delete(slices.Clone(all), i, i+1)
 		if diff := cmp.Diff(others, appliedOf(got)); diff != "" || got.Class != failure.ClassTerminal || got.Passed {
 			t.Errorf("%T: got %+v; applied (-want +got):\n%s", there, got, diff)
@@ -121,20 +121,20 @@ func TestPartsOfOthersAreLeftAlone(t *testing.T) {
 func TestRecord(t *testing.T) {
 	dns := newMemoryDNS()
 	record := step.Step[*v1.Website]{Name: "DNS", Do: dnsRecord{dns}.ensure, Cleanup: dnsRecord{dns}.remove}
-	if got := steptest.Do(t, record, newShop(), kit(t)...); !got.Passed || got.After != 10*time.Minute || dns.target("shop.example.com") != "shop.default.svc" {
+	if got := ctrlkittest.Do(t, record, newShop(), kit(t)...); !got.Passed || got.After != 10*time.Minute || dns.target("shop.example.com") != "shop.default.svc" {
 		t.Errorf("got %+v and target %q", got, dns.target("shop.example.com"))
 	}
 
 	other := newShop()
 	other.Name = "other"
-	got := steptest.Do(t, record, other, kit(t)...)
+	got := ctrlkittest.Do(t, record, other, kit(t)...)
 	if want := "False HostTaken: DNS: " + ErrHostTaken.Error(); got.Conditions[condition.Ready] != want || got.Class != failure.ClassTerminal {
 		t.Errorf("another Website with the host: got %+v, want Ready %s", got, want)
 	}
-	if got := steptest.Cleanup(t, record, other, kit(t)...); got.Object != nil || dns.target("shop.example.com") == "" {
+	if got := ctrlkittest.Cleanup(t, record, other, kit(t)...); got.Object != nil || dns.target("shop.example.com") == "" {
 		t.Errorf("without the other Website: got %+v and target %q, want that the record stays", got, dns.target("shop.example.com"))
 	}
-	if got := steptest.Cleanup(t, record, newShop(), kit(t)...); got.Object != nil || dns.target("shop.example.com") != "" {
+	if got := ctrlkittest.Cleanup(t, record, newShop(), kit(t)...); got.Object != nil || dns.target("shop.example.com") != "" {
 		t.Errorf("without the Website: got %+v and target %q", got, dns.target("shop.example.com"))
 	}
 }

@@ -19,16 +19,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/05_user/mysqlserver"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/policy"
 )
 
-var shared = controlplanetest.Shared{Options: controlplane.Options{Parts: controlplane.AllParts, CRDs: []string{"config/crd/bases"}}}
+var shared = ctrlkittest.SharedControlPlane{Options: controlplane.Options{Parts: controlplane.AllParts, CRDs: []string{"config/crd/bases"}}}
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
@@ -51,8 +50,8 @@ func TestOperator(t *testing.T) {
 	c.Apply(t, "config/samples/user.yaml")
 	shop := o.await("shop", exampletest.Ready[*v1.User])
 	blog := o.await("blog", func(u *v1.User) bool { return exampletest.Reason(u, condition.Reconciling) == "ServerNotFound" })
-	conditiontest.Check(t, shop)
-	conditiontest.Check(t, blog)
+	ctrlkittest.CheckConditions(t, shop)
+	ctrlkittest.CheckConditions(t, blog)
 	if blog.Annotations[v1.AccountAnnotation] != "" || shop.Annotations[v1.AccountAnnotation] != baseOf(shop) {
 		t.Errorf("claimed are %q and %q", shop.Annotations, blog.Annotations)
 	}
@@ -126,7 +125,7 @@ func (o *operatorTest) checkSkip() {
 	o.Helper()
 	o.patch("shop", `{"metadata":{"annotations":{"`+policy.ReconcileAnnotation+`":"skip"}},"spec":{"grants":[]}}`)
 	shop := o.await("shop", func(u *v1.User) bool { return exampletest.Reason(u, v1.ConditionInSync) == "Differs" })
-	conditiontest.Check(o.T, shop)
+	ctrlkittest.CheckConditions(o.T, shop)
 	o.checkAccount(shop, "DELETE, INSERT, SELECT, UPDATE on `shop`.*")
 	o.patch("shop", `{"metadata":{"annotations":{"`+policy.ReconcileAnnotation+`":null}}}`)
 	o.checkAccount(o.await("shop", func(u *v1.User) bool {

@@ -19,15 +19,14 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/sim"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
 
 // The operator ends in the same state whatever goes wrong, in the cluster and on the server, and
 // the published password works all the time.
 func TestSurvivesEverything(t *testing.T) {
 	exampletest.Simulate(t, userWorkload(t),
-		sim.WithoutFault(fault.Recreate, "a Server that has a User stays until its user deletes that"),
-		sim.WithoutFault(fault.DeleteAndCreate, "a Server that has a User stays until its user deletes that"))
+		sim.WithoutFault(sim.FaultRecreate, "a Server that has a User stays until its user deletes that"),
+		sim.WithoutFault(sim.FaultDeleteAndCreate, "a Server that has a User stays until its user deletes that"))
 }
 
 func userWorkload(t *testing.T) sim.Workload {
@@ -78,8 +77,8 @@ func userWorkload(t *testing.T) sim.Workload {
 // Databases are created once, changed and dropped, whatever goes wrong.
 func TestDatabasesSurviveEverything(t *testing.T) {
 	exampletest.Simulate(t, databaseWorkload(t),
-		sim.WithoutFault(fault.Recreate, "a Server that has a Database stays until its user deletes that"),
-		sim.WithoutFault(fault.DeleteAndCreate, "a Server that has a Database stays until its user deletes that"))
+		sim.WithoutFault(sim.FaultRecreate, "a Server that has a Database stays until its user deletes that"),
+		sim.WithoutFault(sim.FaultDeleteAndCreate, "a Server that has a Database stays until its user deletes that"))
 }
 
 // A user may change each field, and change it back.

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/condition"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
-	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
 // rejecting is a server that rejects every login.
@@ -47,8 +47,8 @@ func TestCredentials(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			of := accounts{dependencies{connect: rejecting, newPassword: newPassword}, newUserServerReference()}
 			users := lifecycle.New("User", of, of.options())
-			options := []steptest.Option{steptest.WithScheme(simScheme(t)), steptest.WithCRDs("config/crd/bases"), steptest.WithObjects(tt.objects...)}
-			got := steptest.Do(t, users, newShop(), options...)
+			options := []ctrlkittest.Option{ctrlkittest.WithScheme(simScheme(t)), ctrlkittest.WithCRDs("config/crd/bases"), ctrlkittest.WithObjects(tt.objects...)}
+			got := ctrlkittest.Do(t, users, newShop(), options...)
 			if ready := got.Conditions[condition.Ready]; !strings.HasPrefix(ready, tt.want) || got.Passed {
 				t.Errorf("Ready is %q, want %q", ready, tt.want)
 			}
@@ -57,7 +57,7 @@ func TestCredentials(t *testing.T) {
 			claimed := newShop()
 			claimed.UID = "u"
 			metav1.SetMetaDataAnnotation(&claimed.ObjectMeta, v1.AccountAnnotation, baseOf(claimed))
-			if got = steptest.Cleanup(t, users, claimed, options...); got.Object == nil {
+			if got = ctrlkittest.Cleanup(t, users, claimed, options...); got.Object == nil {
 				t.Fatalf("deletion: got %+v, want that it waits", got)
 			}
 			remedy := "; to leave its accounts " + baseOf(got.Object) + "_* on the server, annotate the User with policy.ctrlkit.dev/reconcile=detach-on-delete"
@@ -66,7 +66,7 @@ func TestCredentials(t *testing.T) {
 			}
 
 			// One that was not claimed is gone at once.
-			if got := steptest.Cleanup(t, users, newShop(), options...); got.Object != nil || got.Err != nil {
+			if got := ctrlkittest.Cleanup(t, users, newShop(), options...); got.Object != nil || got.Err != nil {
 				t.Errorf("deletion of a User that was never claimed: %+v", got)
 			}
 		})

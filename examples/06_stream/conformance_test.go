@@ -10,9 +10,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
 	"github.com/ctrlkit/ctrlkit/external"
-	"github.com/ctrlkit/ctrlkit/external/externaltest"
 )
 
 // The clients do what package external relies on, against a NATS server.
@@ -20,7 +20,7 @@ func TestClientsKeepTheirContract(t *testing.T) {
 	address := newServer(t)
 	servers := newServers(address, dialNATS)
 	t.Run("stream", func(t *testing.T) {
-		externaltest.Run(t, externaltest.Config[*v1.Stream]{
+		ctrlkittest.CheckClient(t, ctrlkittest.ClientConfig[*v1.Stream]{
 			Identity: external.ByName(streamName), StoresOwner: true,
 			Connect: func(ctx context.Context, _ *v1.Stream) (external.Client[*v1.Stream], error) {
 				lease, err := servers.lease(ctx, nil, "", v1.Server{})
@@ -41,7 +41,7 @@ func TestClientsKeepTheirContract(t *testing.T) {
 		if _, err := (&streamClient{lease: lease}).Create(t.Context(), newStream("u1"), external.Creation{Name: "ORDERS"}); err != nil {
 			t.Fatal(err)
 		}
-		externaltest.Run(t, externaltest.Config[*v1.Consumer]{
+		ctrlkittest.CheckClient(t, ctrlkittest.ClientConfig[*v1.Consumer]{
 			Identity: external.ByName(consumerName), StoresOwner: true,
 			Connect: func(ctx context.Context, _ *v1.Consumer) (external.Client[*v1.Consumer], error) {
 				lease, err := servers.lease(ctx, nil, "", v1.Server{})

@@ -23,9 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/condition/conditiontest"
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/external"
@@ -34,7 +33,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-var shared = controlplanetest.Shared{Options: controlplane.Options{Parts: controlplane.AllParts, CRDs: []string{"config/crd/bases"}}}
+var shared = ctrlkittest.SharedControlPlane{Options: controlplane.Options{Parts: controlplane.AllParts, CRDs: []string{"config/crd/bases"}}}
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
@@ -171,9 +170,9 @@ func TestOperator(t *testing.T) {
 		waits := meta.FindStatusCondition(obj.Status.Conditions, v1.ConditionStreamReady)
 		return waits != nil && waits.Reason == "StreamNotFound"
 	})
-	conditiontest.Check(t, orders)
-	conditiontest.Check(t, billing)
-	conditiontest.Check(t, audit)
+	ctrlkittest.CheckConditions(t, orders)
+	ctrlkittest.CheckConditions(t, billing)
+	ctrlkittest.CheckConditions(t, audit)
 	if got := c.config(t, "ORDERS"); got.MaxMsgs != 10000 || got.MaxAge != 24*time.Hour || got.Metadata[ownerKey] != string(orders.UID) {
 		t.Errorf("the stream in NATS: %+v", got)
 	}
@@ -244,7 +243,7 @@ func checkImmutable(t *testing.T, c *cluster) {
 	stalled := c.stream(t, "orders", "stalled", func(s *v1.Stream) bool {
 		return meta.IsStatusConditionTrue(s.Status.Conditions, condition.Stalled)
 	})
-	conditiontest.Check(t, stalled)
+	ctrlkittest.CheckConditions(t, stalled)
 	ready := meta.FindStatusCondition(stalled.Status.Conditions, condition.Ready)
 	if ready.Reason != ReasonImmutable || !strings.Contains(ready.Message, "NATS can't change spec.storage from File to Memory: set it back to File") {
 		t.Errorf("Ready is %+v", ready)
@@ -290,7 +289,7 @@ func checkAdoption(t *testing.T, c *cluster) {
 		stalled := meta.FindStatusCondition(s.Status.Conditions, condition.Stalled)
 		return stalled != nil && stalled.Reason == external.ReasonForeign
 	})
-	conditiontest.Check(t, refused)
+	ctrlkittest.CheckConditions(t, refused)
 	if got := c.config(t, "EVENTS"); got.Metadata[ownerKey] != "" || len(got.Subjects) != 1 {
 		t.Errorf("the stream of another was changed: %+v", got)
 	}
@@ -368,7 +367,7 @@ func checkCredentials(t *testing.T, c *cluster) {
 		found := meta.FindStatusCondition(s.Status.Conditions, "CredentialsReady")
 		return found != nil && found.Reason == "SecretNotFound" && found.Message == "Secret "+c.Namespace+"/private does not exist: create it"
 	})
-	conditiontest.Check(t, waiting)
+	ctrlkittest.CheckConditions(t, waiting)
 	secret := &corev1.Secret{ObjectMeta: c.In("private"), StringData: map[string]string{"token": "any"}}
 	exampletest.Must(t, c.Add(t.Context(), secret))
 	now := c.stream(t, "private", "ready", exampletest.Ready[*v1.Stream])

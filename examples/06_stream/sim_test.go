@@ -23,7 +23,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/sim"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
 
 // The operator ends in the same state whatever goes wrong, in the cluster and in NATS: each stream
@@ -31,8 +30,8 @@ import (
 func TestSurvivesEverything(t *testing.T) {
 	t.Run("a stream", func(t *testing.T) {
 		exampletest.Simulate(t, streamWorkload(t),
-			sim.WithoutFault(fault.Recreate, "a Secret that a Stream uses stays until its user deletes that"),
-			sim.WithoutFault(fault.DeleteAndCreate, "a Secret that a Stream uses stays until its user deletes that"))
+			sim.WithoutFault(sim.FaultRecreate, "a Secret that a Stream uses stays until its user deletes that"),
+			sim.WithoutFault(sim.FaultDeleteAndCreate, "a Secret that a Stream uses stays until its user deletes that"))
 	})
 	t.Run("without credentials", func(t *testing.T) {
 		w := newWorkload(t)
@@ -49,8 +48,8 @@ func TestSurvivesEverything(t *testing.T) {
 	})
 	t.Run("a consumer", func(t *testing.T) {
 		exampletest.Simulate(t, consumerWorkload(t),
-			sim.WithoutFault(fault.Recreate, "a Stream that has a Consumer stays until its user deletes that"),
-			sim.WithoutFault(fault.DeleteAndCreate, "a Stream that has a Consumer stays until its user deletes that"))
+			sim.WithoutFault(sim.FaultRecreate, "a Stream that has a Consumer stays until its user deletes that"),
+			sim.WithoutFault(sim.FaultDeleteAndCreate, "a Stream that has a Consumer stays until its user deletes that"))
 	})
 }
 
@@ -60,7 +59,7 @@ func TestTransitions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const stays = "a Secret that a Stream uses, a Stream that has a Consumer, and what can't be deleted in NATS stay; what is created again has no Secret of another name"
 			exampletest.Simulate(t, workload, sim.WithTransitions(""), sim.WithFaults(3),
-				sim.WithoutFault(fault.Recreate, stays), sim.WithoutFault(fault.DeleteAndCreate, stays),
+				sim.WithoutFault(sim.FaultRecreate, stays), sim.WithoutFault(sim.FaultDeleteAndCreate, stays),
 				sim.ByDesign(`^(same-as-fresh|recovers): stream/orders spec\.max`, "a limit that the Stream does not set is left as it is, and copied"),
 				sim.ByDesign(`^(same-as-fresh|recovers): .* spec\.connectionSecret`, "a Secret of another name stays until the object is gone"),
 				sim.ByDesign(`^same-end: stream/orders spec\.server\.credentialsSecret: wrong`, "what is in NATS, and as what, is unknown without credentials"))

@@ -5,12 +5,13 @@ package main
 
 import (
 	"context"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -19,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/07_project/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/07_project/backup"
 	"github.com/ctrlkit/ctrlkit/examples/07_project/membership"
@@ -27,7 +28,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/handlers"
 )
 
-var shared = controlplanetest.Shared{Options: controlplane.Options{Parts: controlplane.AllParts, CRDs: []string{"config/crd/bases"}}}
+var shared = ctrlkittest.SharedControlPlane{Options: controlplane.Options{Parts: controlplane.AllParts, CRDs: []string{"config/crd/bases"}}}
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/examples/07_project/backup"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/sim"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
 )
 
 // The operator ends in the same state whatever goes wrong.
@@ -39,7 +38,7 @@ func TestSurvivesEverything(t *testing.T) {
 			w.Settle()
 		}
 		exampletest.Simulate(t, w,
-			sim.WithoutFault(fault.RestartInPast, "a list of the past has a Project that is gone, and its members their roles until the watch reports that"))
+			sim.WithoutFault(sim.FaultRestartInPast, "a list of the past has a Project that is gone, and its members their roles until the watch reports that"))
 	})
 	t.Run("a Setting", func(t *testing.T) {
 		w := newWorkload(t)
@@ -72,8 +71,8 @@ func TestSurvivesEverything(t *testing.T) {
 			w.Settle()
 		}
 		exampletest.Simulate(t, w,
-			sim.WithoutFault(fault.Recreate, "with its definition a BackupPlan is gone, and its user has to create it again"),
-			sim.WithoutFault(fault.DeleteAndCreate, "with its definition a BackupPlan is gone, and its user has to create it again"))
+			sim.WithoutFault(sim.FaultRecreate, "with its definition a BackupPlan is gone, and its user has to create it again"),
+			sim.WithoutFault(sim.FaultDeleteAndCreate, "with its definition a BackupPlan is gone, and its user has to create it again"))
 	})
 }
 

@@ -20,14 +20,14 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim"
 )
 
 var shop = client.ObjectKey{Namespace: "default", Name: "shop"}
 
 func connect(t *testing.T) (client.Client, *apply.Applier) {
 	t.Helper()
-	server := apiserver.New(apiserver.Options{Seed: 1, Now: time.Now})
+	server := sim.NewServer(sim.ServerOptions{Seed: 1, Now: time.Now})
 	c, err := client.New(server.Config(), client.Options{})
 	exampletest.Must(t, err)
 	return c, &apply.Applier{Client: c, FieldOwner: "manifests"}

@@ -19,7 +19,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/observe"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -64,7 +64,7 @@ func seriesOf(t *testing.T) map[string][]string {
 func runOperator() error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	mgr, err := ctrl.NewManager(apiserver.New(apiserver.Options{}).Config(), ctrl.Options{
+	mgr, err := ctrl.NewManager(sim.NewServer(sim.ServerOptions{}).Config(), ctrl.Options{
 		LeaderElection: true, LeaderElectionID: "monitoring", LeaderElectionNamespace: "default",
 		Metrics: metricsserver.Options{BindAddress: "127.0.0.1:0"}, // :8080 may be in use
 	})

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	after "github.com/ctrlkit/ctrlkit/examples/moving/after"
 	v1 "github.com/ctrlkit/ctrlkit/examples/moving/api/v1"
@@ -21,8 +22,6 @@ import (
 	onestep "github.com/ctrlkit/ctrlkit/examples/moving/onestep"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
-	"github.com/ctrlkit/ctrlkit/step/steptest"
 )
 
 // The test of the reconciler need not change when it moves. A scaffolded one calls Reconcile,
@@ -58,7 +57,7 @@ func newCache() *v1.Cache {
 func newClient(t *testing.T) (client.Client, *v1.Cache) {
 	t.Helper()
 	cache := newCache()
-	return steptest.NewRequest(t, cache, steptest.WithScheme(exampletest.NewScheme(t, v1.AddToScheme)), steptest.WithCRDs("config/crd")).Client, cache
+	return ctrlkittest.NewRequest(t, cache, ctrlkittest.WithScheme(exampletest.NewScheme(t, v1.AddToScheme)), ctrlkittest.WithCRDs("config/crd")).Client, cache
 }
 
 func reconcileTwice(t *testing.T, c client.Client, r reconcile.Reconciler) *appsv1.Deployment {
@@ -93,14 +92,14 @@ func TestBefore(t *testing.T) {
 	rings.Explore(t, "takes half a minute")
 	explore(t, func(mgr ctrl.Manager) error {
 		return (&before.CacheReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme()}).SetupWithManager(mgr)
-	}, oracle.SameEnd, oracle.NoNoopWrites)
+	}, sim.OracleSameEnd, sim.OracleNoNoopWrites)
 }
 
 func TestOneStep(t *testing.T) {
 	rings.Explore(t, "takes seconds")
 	explore(t, func(mgr ctrl.Manager) error {
 		return (&onestep.CacheReconciler{Client: mgr.GetClient(), Scheme: mgr.GetScheme()}).SetupWithManager(mgr)
-	}, oracle.SameEnd)
+	}, sim.OracleSameEnd)
 }
 
 func TestAfter(t *testing.T) {
@@ -111,9 +110,9 @@ func TestAfter(t *testing.T) {
 }
 
 // explore simulates an operator, and compares which oracles have found something.
-func explore(t *testing.T, setUp func(ctrl.Manager) error, want ...oracle.Name) {
+func explore(t *testing.T, setUp func(ctrl.Manager) error, want ...sim.Oracle) {
 	t.Helper()
-	options := []sim.Option{sim.WithoutOracle(oracle.ReadyWhenDone, "as in the sample, Available says that the Deployment exists")}
+	options := []sim.Option{sim.WithoutOracle(sim.OracleReadyWhenDone, "as in the sample, Available says that the Deployment exists")}
 	if len(want) == 0 {
 		options = append(options, sim.WithSample(10))
 	}
@@ -121,7 +120,7 @@ func explore(t *testing.T, setUp func(ctrl.Manager) error, want ...oracle.Name) 
 	if report == nil {
 		return
 	}
-	found := map[oracle.Name]bool{}
+	found := map[sim.Oracle]bool{}
 	for _, f := range report.Findings {
 		found[f.Violation.Oracle] = true
 		if !slices.Contains(want, f.Violation.Oracle) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command checks is the tool for go vet with which make vet checks this repository: the analyzers of
-// go vet and those of package vet, in one pass over the code.
+// go vet and those of internal/vet, in one pass over the code.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	suite "golang.org/x/tools/go/analysis/suite/vet"
 	"golang.org/x/tools/go/analysis/unitchecker"
 
-	"github.com/ctrlkit/ctrlkit/vet"
+	"github.com/ctrlkit/ctrlkit/internal/vet"
 )
 
 func main() { unitchecker.Main(slices.Concat(suite.Suite, vet.Analyzers())...) }

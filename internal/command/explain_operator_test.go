@@ -14,8 +14,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	"github.com/ctrlkit/ctrlkit/internal/command/commandtest"
+	"github.com/ctrlkit/ctrlkit/internal/planetest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/run"
 )
@@ -24,7 +24,7 @@ import (
 // of examples/03_rwexternal.
 func TestExplainAnOperator(t *testing.T) {
 	rings.Test(t, "starts a control plane")
-	plane := controlplanetest.Start(t, controlplane.Options{CRDs: []string{"../../examples/03_rwexternal/config/crd/bases"}})
+	plane := planetest.Start(t, controlplane.Options{CRDs: []string{"../../examples/03_rwexternal/config/crd/bases"}})
 	kubectl := plane.Assets().Program("kubectl")
 	if output, err := exec.CommandContext(t.Context(), kubectl, "--kubeconfig", plane.Kubeconfig(), "apply", "-f", "../../examples/03_rwexternal/config/samples").CombinedOutput(); err != nil {
 		t.Fatalf("applying the samples: %v\n%s", err, output)

@@ -29,9 +29,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/view"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
 var rwexternals = schema.GroupVersionResource{Group: "demo.ctrlkit.dev", Version: "v1", Resource: "rwexternals"}

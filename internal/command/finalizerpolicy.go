@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"github.com/ctrlkit/ctrlkit/admission"
+	"github.com/ctrlkit/ctrlkit/install"
 )
 
 func newFinalizerPolicyCommand() *cobra.Command {
@@ -53,7 +53,7 @@ func finalizerPolicy(resource, finalizer string) ([]byte, error) {
 	if gvr == nil {
 		return nil, fmt.Errorf("%q is not RESOURCE.VERSION.GROUP, such as backups.v1.example.com", resource)
 	}
-	policy, binding, err := admission.FinalizerPolicy(*gvr, finalizer)
+	policy, binding, err := install.FinalizerPolicy(*gvr, finalizer)
 	if err != nil {
 		return nil, err
 	}

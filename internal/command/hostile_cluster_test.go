@@ -26,9 +26,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/printable"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/secrets/secretstest"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/view"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
 // A hostileCluster has hostile text in every field that an API server takes it in, and values of

@@ -27,11 +27,11 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/printable"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/secrets/secretstest"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
+	simreport "github.com/ctrlkit/ctrlkit/internal/sim/report"
 	"github.com/ctrlkit/ctrlkit/internal/view"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/journal/metrics"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
-	simreport "github.com/ctrlkit/ctrlkit/sim/report"
 )
 
 // withoutHostileText are the commands that show nothing of others, with the reason.

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/ctrlkit/ctrlkit/internal/recording"
-	simreport "github.com/ctrlkit/ctrlkit/sim/report"
+	simreport "github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 
 // A recording and a report are for their owner alone, also in the place of a file that others may

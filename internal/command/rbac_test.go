@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
 	"github.com/ctrlkit/ctrlkit/permission"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver/rbac"
 )
 
 // reported returns what o prints when a simulation has shown needs, and its exit code.

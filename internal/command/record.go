@@ -19,7 +19,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/printable"
 	"github.com/ctrlkit/ctrlkit/internal/private"
 	"github.com/ctrlkit/ctrlkit/internal/recording"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 )
 
 // recordFlags are the flags of "ctrlkit record".

@@ -30,8 +30,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/recording"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/sim"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 const (

@@ -20,7 +20,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/printable"
 	"github.com/ctrlkit/ctrlkit/internal/recording"
 	"github.com/ctrlkit/ctrlkit/internal/run"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 )
 
 // replayFlags are the flags of "ctrlkit replay".

@@ -12,13 +12,13 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	"github.com/ctrlkit/ctrlkit/internal/command/commandtest"
 	"github.com/ctrlkit/ctrlkit/internal/dsl/checktest"
+	"github.com/ctrlkit/ctrlkit/internal/planetest"
 )
 
 // shared is for tests that can live with other objects.
-var shared controlplanetest.Shared
+var shared planetest.Shared
 
 // A testMain runs the tests beside the shared control plane.
 type testMain struct{ *testing.M }

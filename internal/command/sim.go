@@ -19,7 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ctrlkit/ctrlkit/internal/private"
-	simreport "github.com/ctrlkit/ctrlkit/sim/report"
+	simreport "github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 
 // simOptions are the flags of ctrlkit sim.

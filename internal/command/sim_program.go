@@ -20,9 +20,9 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/program"
 	"github.com/ctrlkit/ctrlkit/internal/run"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
-	simreport "github.com/ctrlkit/ctrlkit/sim/report"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
+	simreport "github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 
 // simProgram are the flags of ctrlkit sim --program.

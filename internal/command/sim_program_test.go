@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ctrlkit/ctrlkit/internal/program"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 )
 
 // The command that runs a plan again gives the operator the same environment and the same time.

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ctrlkit/ctrlkit/internal/printable"
-	simreport "github.com/ctrlkit/ctrlkit/sim/report"
+	simreport "github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 
 // newSimReportCommand returns the command that prints and merges reports.

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/tools/go/packages"
 
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
-	"github.com/ctrlkit/ctrlkit/vet"
+	"github.com/ctrlkit/ctrlkit/internal/vet"
 )
 
 func newVetCommand() *cobra.Command {
@@ -43,7 +43,7 @@ comment with a reason exempts its line, or the file if it stands above the packa
 
 Packages are named as for the go command; the default is the package in the working directory. The exit code is 1 if
 there are findings. Editors and CI can run the same analyzers through "go vet" with the program ctrlkit-vet (see
-"go doc github.com/ctrlkit/ctrlkit/vet").`,
+"go doc github.com/ctrlkit/ctrlkit/cmd/ctrlkit-vet").`,
 		Example: `  ctrlkit vet ./...                                   all analyzers, all packages below this directory
   ctrlkit vet --only unwatched,shared ./...           two analyzers
   ctrlkit vet --skip clock --tests=false ./internal   all but one, and no test files

@@ -163,7 +163,7 @@ func TestReferenceIsComplete(t *testing.T) {
 	inRoot(t)
 	page, err := os.ReadFile("docs/reference.md")
 	must(t, err)
-	notOurs := regexp.MustCompile(`_test\.go$|^(examples|bench)/|testdata/|golden/|^sim/internal/|steptest/`)
+	notOurs := regexp.MustCompile(`_test\.go$|^(examples|bench)/|testdata/|golden/|^sim/internal/|^internal/sim/|ctrlkittest/`)
 	for what, tt := range map[string]struct {
 		expression, format string
 		least              int

@@ -146,7 +146,8 @@ func TestCallsGoOneWay(t *testing.T) {
 	rings.Test(t, "compiles what the packages import")
 	inRoot(t)
 	config := &packages.Config{Mode: packages.LoadSyntax, Env: append(os.Environ(), "GOWORK=off")}
-	loaded, err := packages.Load(config, "./step/...", "./sim", "./sim/fault", "./sim/oracle", "./sim/internal/...")
+	loaded, err := packages.Load(config, "./step/...", "./sim", "./internal/sim/actor", "./internal/sim/fakes", "./internal/sim/fault", "./internal/sim/inject",
+		"./internal/sim/needs", "./internal/sim/oracle", "./internal/sim/players", "./internal/sim/schedule", "./internal/sim/writes")
 	must(t, err)
 	for _, p := range loaded {
 		for _, e := range p.Errors {
@@ -314,7 +315,7 @@ var oldWords = regexp.MustCompile(`^(` + strings.Join([]string{
 	`(LookAgainWithin|RestUntilInputsChange|NeverRest|ErrNotOurs|NeverAtRest|GoroutineLeft|StartForTest|ConditionManager|WithWay|Summarise)`,
 	`failure\.(As|Judge|Verdict|OfClass|WayOut|Unavailable|NotFound)`, `Options\.(Live|Rest)`,
 	`condition\.(Info|Warning|Error|Counts|Informs|NormalTrue)`, `journal\.(Do|Done|Behind|OwnChange)`,
-	`sim\.(Lag|SameEnd|FaultKind|Pairs|Seed)`, `step\.(Poster|FinalizerPolicy)`, `Engine\.(Tell|Listen|Reader)`,
+	`sim\.(Lag|SameEnd|Pairs|Seed)`, `step\.(Poster|FinalizerPolicy)`, `Engine\.(Tell|Listen|Reader)`,
 	`(haunt|startedBlind|parkedStory|errGoOn)`,
 }, "|") + `)\b`)
 

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 )
 
 // deletionEnds demands that an object which is being deleted goes, or says why it stays: users wait

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 )
 
 // compare reports the first checkpoint at which the world differs from that of the run without

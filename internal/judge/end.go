@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 )
 
 // InjectedPanic is the value of panics that faults cause in the operator.

@@ -21,9 +21,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/judge/external"
 	"github.com/ctrlkit/ctrlkit/internal/judge/minted"
 	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 )
 
 // violate reports that the oracle that is called does not hold, and in what the world differs, if it

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 )
 
 // retries knows which requests are those of an operator that tries again, with pauses, what the

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 )
 
 // noSecret demands that no value of a Secret of a user appears elsewhere.

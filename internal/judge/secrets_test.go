@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/internal/secrets/secretstest"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 )
 
 // A value of a user's Secret is found in every form. What a right operator says of it is no value:

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/internal/secrets"
-	"github.com/ctrlkit/ctrlkit/sim/memory"
+	"github.com/ctrlkit/ctrlkit/internal/sim/memory"
 )
 
 // State is the objects of some resources of a cluster at a time.

@@ -26,7 +26,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/plan/plantest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/run"
-	"github.com/ctrlkit/ctrlkit/sim/memory"
+	"github.com/ctrlkit/ctrlkit/internal/sim/memory"
 )
 
 const canary = "canary-7261"

@@ -6,7 +6,7 @@ package plan
 import (
 	"testing"
 
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 )
 
 // A process that is started does not count as idle because an earlier one has watched something.

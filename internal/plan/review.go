@@ -30,7 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 )
 
 // hook is a webhook that can be asked.

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
 // wrap notes the requests that the copy does not answer as a cluster would: those for what it does

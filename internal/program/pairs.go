@@ -7,7 +7,7 @@ import (
 	"context"
 	"math/rand/v2"
 
-	"github.com/ctrlkit/ctrlkit/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 )
 
 // pairsOf returns plans of two faults that are compatible, chosen by a seed from those of plans with

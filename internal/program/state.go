@@ -21,9 +21,9 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/difference"
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // A state has the objects of a cluster, by what they are called in every run. Those that neither the

@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/memory"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/transition"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/memory"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // ErrNoTransitions is returned if no transition of the samples has a name that was asked for.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/sim/memory"
+	"github.com/ctrlkit/ctrlkit/internal/sim/memory"
 )
 
 // Where says on which cluster an operator runs.

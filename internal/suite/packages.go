@@ -23,7 +23,7 @@ var everything = []string{"./...", "./examples/...", "./bench/...", "./internal/
 // the race detector in the first ring.
 var raced = []string{
 	".", "./condition", "./handlers", "./internal/cause", "./internal/track", "./journal", "./journal/metrics",
-	"./sim/apiserver", "./state",
+	"./internal/sim/apiserver", "./state",
 }
 
 // racedLater are those whose tests are simulations, in which one goroutine runs at a time. The race

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/planetest"
 )
 
 // programs is the module outside the workspace, whose packages have unit tests, too.
@@ -117,7 +117,7 @@ func withControlPlane(ctx context.Context, out io.Writer, tests *building) (resu
 	if err != nil {
 		return nil, err
 	}
-	return tests.run(ctx, out, controlplanetest.Variable+"="+dir)
+	return tests.run(ctx, out, planetest.Variable+"="+dir)
 }
 
 // slowest is how many packages the summary names.

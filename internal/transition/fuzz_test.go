@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/transition"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
 )
 
 // unstructuredJSON decodes whole numbers as API machinery does.

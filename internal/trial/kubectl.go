@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/ctrlkit/ctrlkit/sim/memory"
+	"github.com/ctrlkit/ctrlkit/internal/sim/memory"
 )
 
 // lastApplied is the annotation in which kubectl keeps what it has applied.

@@ -6,7 +6,7 @@ package trial
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ctrlkit/ctrlkit/sim/memory"
+	"github.com/ctrlkit/ctrlkit/internal/sim/memory"
 )
 
 // Leases are the resource by which operators elect a leader.

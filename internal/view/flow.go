@@ -13,8 +13,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/drawing/flow"
 	"github.com/ctrlkit/ctrlkit/internal/drawing/layered"
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
+	"github.com/ctrlkit/ctrlkit/internal/outline"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // A workflowKey names the step that runs a workflow.

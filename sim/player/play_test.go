@@ -17,8 +17,8 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/internal/players"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/players"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 

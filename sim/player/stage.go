@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/sim/internal/fakes"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fakes"
 )
 
 // A World is the cluster that players act in. The simulator has one for each run.

@@ -29,9 +29,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/internal/planetest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 )
 
 const ours = "ctrlkit"
@@ -59,7 +59,7 @@ func memoryServer(t testing.TB) *server {
 func realServer(t *testing.T) *server {
 	t.Helper()
 	rings.Test(t, "starts a control plane")
-	plane := controlplanetest.Start(t, controlplane.Options{CRDs: []string{"testdata/crd.yaml"}})
+	plane := planetest.Start(t, controlplane.Options{CRDs: []string{"testdata/crd.yaml"}})
 	config := rest.CopyConfig(plane.Config())
 	config.QPS = -1
 	return newServer(t, "real", config)

@@ -37,7 +37,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
+	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
 )
@@ -77,7 +77,7 @@ type Cluster struct {
 
 // NewCluster returns a new namespace, which is deleted when the test ends. It applies the role of
 // the operator, and other files.
-func NewCluster(t *testing.T, shared *controlplanetest.Shared, scheme *runtime.Scheme, files ...string) *Cluster {
+func NewCluster(t *testing.T, shared *ctrlkittest.SharedControlPlane, scheme *runtime.Scheme, files ...string) *Cluster {
 	t.Helper()
 	rings.Test(t, "starts a control plane")
 	config := shared.ForTest(t).Config()

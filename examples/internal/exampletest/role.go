@@ -17,8 +17,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/sim"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver/rbac"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 const roleFile = "config/rbac/role.yaml"
@@ -56,7 +54,7 @@ func Needs[E Engine](t *testing.T, w sim.Workload, add func(ctrl.Manager, *sim.P
 // that the role allows that and no more.
 func CheckRole(t *testing.T, declared, used []permission.Need) {
 	t.Helper()
-	policy, err := rbac.Read("config/rbac")
+	policy, err := sim.ReadRoles("config/rbac")
 	Must(t, err)
 	operator, err := policy.Account("")
 	Must(t, err)
@@ -114,9 +112,9 @@ func without(role *rbacv1.ClusterRole, n permission.Need) *rbacv1.ClusterRole {
 	return less
 }
 
-func compare(t *testing.T, role *rbacv1.ClusterRole, needs []permission.Need) rbac.Comparison {
+func compare(t *testing.T, role *rbacv1.ClusterRole, needs []permission.Need) sim.RolesComparison {
 	t.Helper()
-	policy, err := rbac.New(role)
+	policy, err := sim.NewRoles(role)
 	Must(t, err)
 	anyone, err := policy.Account("")
 	Must(t, err)
@@ -140,13 +138,13 @@ func CheckRefusals(t *testing.T, workload func(*testing.T) sim.Workload, used []
 			Must(t, os.WriteFile(file, data, 0o600))
 			w := workload(t)
 			w.RBAC = []string{file}
-			report := sim.Explore(t, w, sim.WithStopOn(oracle.Allowed))
+			report := sim.Explore(t, w, sim.WithStopOn(sim.OracleAllowed))
 			if report == nil {
 				return // a worker of the simulation
 			}
 			rule := permission.Markers(permission.Rules([]permission.Need{{Group: n.Group, Resource: n.Resource, Verb: n.Verb}}))
 			for _, f := range report.Findings {
-				if f.Violation.Oracle == oracle.Allowed && strings.Contains(f.Violation.Text, strings.TrimSpace(rule)) {
+				if f.Violation.Oracle == sim.OracleAllowed && strings.Contains(f.Violation.Text, strings.TrimSpace(rule)) {
 					return
 				}
 			}

@@ -15,8 +15,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
-	"github.com/ctrlkit/ctrlkit/sim/fault"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 var allPlans = flag.Bool("all-plans", false, "do not stop a simulation at its first finding, and print how many plans have which")
@@ -24,12 +22,12 @@ var allPlans = flag.Bool("all-plans", false, "do not stop a simulation at its fi
 // What stays after a fault, in the two stages that have the old body: a condition that no reconcile
 // takes back.
 func TestSimulationOfBefore(t *testing.T) {
-	explore(t, "before", oracle.SameEnd, oracle.NoNoopWrites)
+	explore(t, "before", sim.OracleSameEnd, sim.OracleNoNoopWrites)
 }
 
 func TestSimulationOfOneStep(t *testing.T) {
 	rings.Explore(t, "takes seconds")
-	explore(t, "onestep", oracle.SameEnd, oracle.ReadyWhenDone)
+	explore(t, "onestep", sim.OracleSameEnd, sim.OracleReadyWhenDone)
 }
 
 // From there on, all single faults are survived.
@@ -39,13 +37,13 @@ func TestSimulationOfWorkflow(t *testing.T) { explore(t, "workflow") }
 
 // explore simulates a stage. The first of the wanted oracles has to find something, and ends the
 // simulation; the others may. Without any, all plans are run, and nothing is to be found.
-func explore(t *testing.T, name string, want ...oracle.Name) {
+func explore(t *testing.T, name string, want ...sim.Oracle) {
 	t.Helper()
 	rings.Test(t, "takes seconds")
 	s := stages[slices.IndexFunc(stages, func(s stage) bool { return s.name == name })]
 	options := []sim.Option{
-		sim.WithoutFault(fault.Recreate, "a CronJob that is created again does not make up for runs that were due before"),
-		sim.WithoutFault(fault.DeleteAndCreate, "a CronJob that is created again does not make up for runs that were due before"),
+		sim.WithoutFault(sim.FaultRecreate, "a CronJob that is created again does not make up for runs that were due before"),
+		sim.WithoutFault(sim.FaultDeleteAndCreate, "a CronJob that is created again does not make up for runs that were due before"),
 	}
 	switch {
 	case len(want) == 0:
@@ -63,7 +61,7 @@ func explore(t *testing.T, name string, want ...oracle.Name) {
 	if report == nil {
 		return
 	}
-	found := map[oracle.Name]int{}
+	found := map[sim.Oracle]int{}
 	for _, f := range report.Findings {
 		found[f.Violation.Oracle] += f.Plans
 		if !slices.Contains(want, f.Violation.Oracle) {

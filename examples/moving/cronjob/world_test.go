@@ -33,7 +33,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/examples/moving/cronjob/runs"
 	steps "github.com/ctrlkit/ctrlkit/examples/moving/cronjob/steps"
 	workflow "github.com/ctrlkit/ctrlkit/examples/moving/cronjob/workflow"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/sim"
 )
 
 // crds is the definition of the kind.
@@ -105,7 +105,7 @@ var errFull = errors.New("exceeded quota: no more Jobs")
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
-	server := apiserver.New(apiserver.Options{Now: time.Now})
+	server := sim.NewServer(sim.ServerOptions{Now: time.Now})
 	w := &world{t: t}
 	data, err := os.ReadFile(crds + "/batch.ctrlkit.dev_cronjobs.yaml")
 	w.must(err)

@@ -12,7 +12,7 @@ import (
 	"strconv"
 
 	"github.com/ctrlkit/ctrlkit/internal/drawing"
-	"github.com/ctrlkit/ctrlkit/outline"
+	"github.com/ctrlkit/ctrlkit/internal/outline"
 )
 
 // An Outcome says what became of an action by its description: a tone, and lines that say the same

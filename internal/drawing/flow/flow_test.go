@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ctrlkit/ctrlkit/internal/drawing"
-	"github.com/ctrlkit/ctrlkit/outline"
+	"github.com/ctrlkit/ctrlkit/internal/outline"
 )
 
 // A chain of workflows is one picture: each in its frame, with edges from one to the next.

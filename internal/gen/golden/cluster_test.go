@@ -27,13 +27,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	"github.com/ctrlkit/ctrlkit/internal/gen/golden"
+	"github.com/ctrlkit/ctrlkit/internal/planetest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 )
 
 var (
-	plane       controlplanetest.Shared
+	plane       planetest.Shared
 	installCRDs sync.Once
 	errInstall  error
 )

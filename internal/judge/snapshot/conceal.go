@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 )
 
 // conceal replaces the values of a difference in the data of a Secret by short hashes, by which

@@ -19,8 +19,8 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/golden"
 	"github.com/ctrlkit/ctrlkit/internal/judge/external"
-	"github.com/ctrlkit/ctrlkit/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 )
 
 // object is one in the namespace default: "x" is a ConfigMap, "deployments.apps/x" a Deployment. Its content

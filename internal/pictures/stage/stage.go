@@ -21,9 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/ctrlkit/ctrlkit/internal/outline"
 	"github.com/ctrlkit/ctrlkit/internal/view"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/outline"
 )
 
 // Canary is in values of every object, and must be in nothing that is sent.

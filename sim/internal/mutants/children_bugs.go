@@ -3,7 +3,7 @@
 
 package mutants
 
-import "github.com/ctrlkit/ctrlkit/sim/oracle"
+import "github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 
 // The mistakes of an operator that keeps a ConfigMap and a Deployment for each Widget.
 const (

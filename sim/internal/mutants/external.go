@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/sim"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // The mistakes of an operator that keeps a resource outside the cluster for each Widget.

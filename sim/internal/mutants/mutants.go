@@ -7,8 +7,8 @@
 package mutants
 
 import (
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/sim"
-	"github.com/ctrlkit/ctrlkit/sim/oracle"
 )
 
 // A Mutant is a right operator and the mistake that makes it wrong.

@@ -5,7 +5,7 @@
 // kinds. It changes one field at a time of valid objects, passes each to the strategies of the real
 // API server, which it compiles, and generalizes the refusals into a table.
 //
-// Run it by `go generate ./sim/apiserver/internal/builtin`. It reads testdata/samples.yaml there,
+// Run it by `go generate ./internal/sim/apiserver/internal/builtin`. It reads testdata/samples.yaml there,
 // and writes
 //   - rules.json, one rule per line: what a field requires, in the words of the real server;
 //   - testdata/probes.jsonl.gz: the probes with the real answers, by which the tests of that package

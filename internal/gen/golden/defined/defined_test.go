@@ -25,14 +25,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/ctrlkit/ctrlkit/controlplane/controlplanetest"
 	"github.com/ctrlkit/ctrlkit/internal/gen/golden/defined"
+	"github.com/ctrlkit/ctrlkit/internal/planetest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/state"
 )
 
-var plane controlplanetest.Shared
+var plane planetest.Shared
 
 func TestMain(m *testing.M) { os.Exit(plane.Main(m)) }
 

@@ -1,9 +1,0 @@
-// Copyright The ctrlkit Authors
-// SPDX-License-Identifier: Apache-2.0
-
-package certificates
-
-import "context"
-
-// Pass is what Start does again and again.
-func (r *Rotator) Pass(ctx context.Context) error { return r.pass(ctx) }
