@@ -10,8 +10,8 @@ import (
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
 	"github.com/ctrlkit/ctrlkit/external"
-	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
+	"github.com/ctrlkit/ctrlkit/operator"
 	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -35,7 +35,8 @@ type settings struct {
 }
 
 // addControllers adds the controllers of Streams and Consumers to a manager.
-func addControllers(mgr ctrl.Manager, s settings, observers ...journal.Observer) error {
+func addControllers(mgr ctrl.Manager, s settings) error {
+	observers := operator.ObserversOf(mgr)
 	servers, streamOf, credentialsOf := newServers(s.address, s.dial), newStreamReference(), newCredentialsReference()
 	if err := mgr.Add(&servers.pool); err != nil { // it closes the connections when the operator ends
 		return err
