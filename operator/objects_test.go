@@ -29,6 +29,7 @@ type Database = testkind.Object[struct{}, testkind.Status]
 
 // The series are those of what is in the cache, and of what has happened to it.
 func TestObjects(t *testing.T) {
+	withRegistry(t)
 	synctest.Test(t, func(t *testing.T) {
 		ctrl.SetLogger(logr.Discard())
 		kind := testkind.Of[struct{}, testkind.Status]("Database")
