@@ -36,8 +36,7 @@ type settings struct {
 
 // addControllers adds the controllers of Streams and Consumers to a manager.
 func addControllers(mgr ctrl.Manager, s settings) error {
-	observers := operator.ObserversOf(mgr)
-	servers, streamOf, credentialsOf := newServers(s.address, s.dial), newStreamReference(), newCredentialsReference()
+	servers, streamOf, credentialsOf, observers := newServers(s.address, s.dial), newStreamReference(), newCredentialsReference(), operator.ObserversOf(mgr)
 	if err := mgr.Add(&servers.pool); err != nil { // it closes the connections when the operator ends
 		return err
 	}
