@@ -50,9 +50,9 @@ type Options struct {
 	Failures failure.Table
 
 	// Shard is the part of a ring whose objects the handlers are called for; see
-	// operator.NewShardManager. Every kind with handlers is one of the ring's resources, or registering is an error: all replicas
-	// would call them for the same objects. An object that moves to another shard is neither gone nor
-	// removed: OnGone and OnRemove are not called.
+	// operator.NewShardManager. Every kind with handlers is one of the ring's resources, or
+	// registering is an error: all replicas would call them for the same objects. An object that
+	// moves to another shard is neither gone nor removed: OnGone and OnRemove are not called.
 	Shard *shard.Shard
 
 	// Default are the options of all kinds that are not in Kinds.

@@ -22,13 +22,14 @@ import (
 // context.Canceled, too.
 var ErrExpired = tenure.ErrExpired
 
-// NewManager returns a manager, like ctrl.NewManager, that as a leader does nothing without its Lease.
+// NewManager returns a manager, like ctrl.NewManager, that as a leader does nothing without its
+// Lease.
 //
-// With leader election of controller-runtime, a leader that was stopped for longer than its Lease (a
-// frozen virtual machine, a paused container, SIGSTOP) works on beside its successor when it is
-// resumed, until the deadline of its renewals ends it: for ten seconds by default. Two leaders write
-// then, and call external systems. This manager knows until when it holds its Lease, by its own clock.
-// After that
+// With leader election of controller-runtime, a leader that was stopped for longer than its Lease
+// (a frozen virtual machine, a paused container, SIGSTOP) works on beside its successor when it is
+// resumed, until the deadline of its renewals ends it: for ten seconds by default. Two leaders
+// write then, and call external systems. This manager knows until when it holds its Lease, by its
+// own clock. After that
 //
 //   - no request that writes is sent to the API server,
 //   - no action of a workflow, no step and no handler begins, and no call of package external,
@@ -40,14 +41,15 @@ var ErrExpired = tenure.ErrExpired
 // What was sent before the Lease has expired may arrive later: a request, or a call, that is under
 // way when the process is stopped. No clock of a process prevents that.
 //
-// The clock continues while a process is stopped, and while a machine is suspended. A virtual machine
-// that is frozen together with its clocks, and thawed with the time of before, learns of it when its
-// clock is set: let the clock be set when it is resumed, as guest agents do, or end the process.
+// The clock continues while a process is stopped, and while a machine is suspended. A virtual
+// machine that is frozen together with its clocks, and thawed with the time of before, learns of it
+// when its clock is set: let the clock be set when it is resumed, as guest agents do, or end the
+// process.
 //
 // The clients of the manager are those that are fenced: one that is made from config, and not from
-// Manager.GetConfig, writes on. The replicas that wait, caches, webhooks and other runnables that need
-// no leader election write as ever, until the process has been the leader. Without leader election
-// the manager is an ordinary one.
+// Manager.GetConfig, writes on. The replicas that wait, caches, webhooks and other runnables that
+// need no leader election write as ever, until the process has been the leader. Without leader
+// election the manager is an ordinary one.
 func NewManager(config *rest.Config, options ctrl.Options) (ctrl.Manager, error) {
 	if !options.LeaderElection {
 		return ctrl.NewManager(config, options)

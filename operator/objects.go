@@ -26,10 +26,10 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/references"
 )
 
-// WithObjects adds series about all objects of some kinds, given as empty objects, to the registry of
-// controller-runtime. They are read from the cache of the manager when the series are collected: nothing is kept
-// for an object, and a new process has them at once. Only the leader has them, so that sums over
-// replicas are right.
+// WithObjects adds series about all objects of some kinds, given as empty objects, to the registry
+// of controller-runtime. They are read from the cache of the manager when the series are collected:
+// nothing is kept for an object, and a new process has them at once. Only the leader has them, so
+// that sums over replicas are right.
 //
 //		ctrlkit_objects{kind,ready,reason,managed}
 //		ctrlkit_objects_unready_oldest_timestamp_seconds{kind}
@@ -39,13 +39,13 @@ import (
 //		ctrlkit_time_to_delete_seconds{kind}
 //		ctrlkit_drifts_total{kind}
 //
-//	  - The values of ready are the status of the condition Ready, "None" without one; reason is its
-//	    reason, and "other" for all but the 30 that most objects of the kind have.
-//	  - Managed is the reason of the condition Managed of packages external and lifecycle, which is the
-//	    policy of the object; empty without one.
+//	  - The values of ready are the status of the condition Ready, "None" without one; reason is
+//	    its reason, and "other" for all but the 30 that most objects of the kind have.
+//	  - Managed is the reason of the condition Managed of packages external and lifecycle, which
+//	    is the policy of the object; empty without one.
 //	  - An object is unready since its creation, or since the last transition of Ready.
-//	  - The two histograms have each time that an object became ready, or was gone, since the process leads;
-//	    the counter has each transition of the condition Drifted to True.
+//	  - The two histograms have each time that an object became ready, or was gone, since the
+//	    process leads; the counter has each transition of the condition Drifted to True.
 //
 // The error of [Observe] says that the manager does not know a kind, or that the registry has other
 // series of these names.

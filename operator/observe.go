@@ -27,24 +27,24 @@ type options struct {
 
 // WithPage also serves a live page about the operator, beside its metrics and with their protection
 // (metricsserver.Options.FilterProvider): its kinds and controllers, its objects grouped by what is
-// in their way, what can be done about each, and reconciles on an axis of time. "ctrlkit view" opens
-// it.
+// in their way, what can be done about each, and reconciles on an axis of time. "ctrlkit view"
+// opens it.
 //
-//   - It lists the kinds that engines with the observers of the manager reconcile, from the cache of
-//     the manager, in the form that the scheme has them: typed if it knows them.
-//   - It shows names, conditions, errors, and which fields were written, as "ctrlkit explain" does, and
-//     no values of objects.
+//   - It lists the kinds that engines with the observers of the manager reconcile, from the cache
+//     of the manager, in the form that the scheme has them: typed if it knows them.
+//   - It shows names, conditions, errors, and which fields were written, as "ctrlkit explain" does,
+//     and no values of objects.
 //   - Without a viewer it counts reconciles and does nothing else.
 func WithPage() Option { return func(o *options) { o.page = true } }
 
-// WithObjectSeries also keeps two series for each object, from its first reconcile until a reconcile
-// finds it gone:
+// WithObjectSeries also keeps two series for each object, from its first reconcile until a
+// reconcile finds it gone:
 //
 //		ctrlkit_object_result{controller,namespace,name,result}
 //		ctrlkit_object_failures{controller,namespace,name}
 //
-//	  - The first is 1 for the result of the last reconcile, the second is the number of failures in a
-//	    row.
+//	  - The first is 1 for the result of the last reconcile, the second is the number of failures
+//	    in a row.
 //	  - Their number is bounded only by that of the objects: use it for some thousand at most. An
 //	    operator that filters out the deletions of its objects never finds them gone.
 func WithObjectSeries() Option { return func(o *options) { o.each = metrics.PerObjectEach } }

@@ -22,17 +22,20 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// An Operator says what the program of an operator consists of. [Operator.Main] is all of its main, and
+// An Operator says what the program of an operator consists of. [Operator.Main] is all of its main,
+// and
 // [Operator.Manager] makes the same manager in a test. Name and Controls are required, all else may be
 // zero.
 type Operator struct {
 	// Name is the ID of leader election: the name of the Lease, such as databases.example.com.
 	Name string
 
-	// Types add the types of the operator to the scheme of the manager. Those of client-go are there.
+	// Types add the types of the operator to the scheme of the manager. Those of client-go are
+	// there.
 	Types []func(*runtime.Scheme) error
 
-	// Controls add the controllers, or the handlers, to a manager. They find what observes them with
+	// Controls add the controllers, or the handlers, to a manager. They find what observes them
+	// with
 	// [ObserversOf], and the shard with [ShardOf].
 	Controls []func(mgr ctrl.Manager) error
 
@@ -46,8 +49,9 @@ type Operator struct {
 	Flags func(flags *flag.FlagSet)
 
 	// Around is for what the program needs as long as it runs, such as a server that it starts and
-	// stops. Main calls it when the flags are parsed and a cluster is found. It calls run, once, which
-	// makes the manager and runs it until ctx is done, and returns the error. Manager does not call it.
+	// stops. Main calls it when the flags are parsed and a cluster is found. It calls run, once,
+	// which makes the manager and runs it until ctx is done, and returns the error. Manager does
+	// not call it.
 	Around func(ctx context.Context, run func(context.Context) error) error
 
 	// SecureMetrics says who may read the metrics, the explanations and the page over TLS, such as
@@ -55,15 +59,15 @@ type Operator struct {
 	// metricsserver.Options.FilterProvider then. With it the default of --metrics-secure is true.
 	SecureMetrics func(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error)
 
-	// Sharding lets the replicas share the objects: see [NewShardManager]. If it is not nil, Main has
-	// the flags --shard-ring and --shard-name, with the values here as defaults.
+	// Sharding lets the replicas share the objects: see [NewShardManager]. If it is not nil, Main
+	// has the flags --shard-ring and --shard-name, with the values here as defaults.
 	Sharding *ShardOptions
 }
 
 // Main runs the operator until the process is told to end, as all that main does. It
 //
-//   - adds to flag.CommandLine, and parses, the flags of [BindFlags], those of zap for the log, those
-//     of Flags, --leader-elect and --leader-election-namespace;
+//   - adds to flag.CommandLine, and parses, the flags of [BindFlags], those of zap for the log,
+//     those of Flags, --leader-elect and --leader-election-namespace;
 //   - finds the cluster as ctrl.GetConfig does;
 //   - starts what [Operator.Manager] returns, and stops it at SIGTERM or SIGINT;
 //   - prints an error as "error: ..." and ends the process with code 1 then.
@@ -141,8 +145,8 @@ func (o Operator) run(ctx context.Context, options ctrl.Options) error {
 //   - /healthz and /readyz, if they are served, answer as soon as it runs;
 //   - it is observed, as [Observe] says, and has what Controls add.
 //
-// Options are those of the process or of a test, such as where to listen. What Options of the operator
-// sets has precedence.
+// Options are those of the process or of a test, such as where to listen. What Options of the
+// operator sets has precedence.
 func (o Operator) Manager(config *rest.Config, options ctrl.Options) (ctrl.Manager, error) {
 	options.Scheme = runtime.NewScheme()
 	for _, add := range append([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme}, o.Types...) {

@@ -16,8 +16,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// An operator that copies ConfigMaps to Secrets, and whose replicas share the ConfigMaps if there is a
-// ring. The ring lists what the operator reconciles, and what that controls:
+// An operator that copies ConfigMaps to Secrets, and whose replicas share the ConfigMaps if there
+// is a ring. The ring lists what the operator reconciles, and what that controls:
 //
 //	apiVersion: sharding.timebertt.dev/v1alpha1
 //	kind: ControllerRing

@@ -26,8 +26,8 @@ import (
 
 func main() { jetStream(settings{dial: dialNATS}).Main() }
 
-// jetStream is the operator, with the settings of flags or of a test. Main starts a server beside it, unless
-// it is given the address of one.
+// jetStream is the operator, with the settings of flags or of a test. Main starts a server beside
+// it, unless it is given the address of one.
 func jetStream(s settings) operator.Operator {
 	return operator.Operator{
 		Name:     "stream.nats.ctrlkit.dev",

@@ -28,8 +28,8 @@ func control(mgr ctrl.Manager) error {
 	return err
 }
 
-// addHandlers registers the handlers of all packages, and returns their registry. They share one cache and one queue for each
-// kind, and do not know each other.
+// addHandlers registers the handlers of all packages, and returns their registry. They share one
+// cache and one queue for each kind, and do not know each other.
 func addHandlers(mgr ctrl.Manager) (*handlers.Registry, error) {
 	registry, err := handlers.New(mgr, handlers.Options{
 		Name: "project", Recorder: mgr.GetEventRecorder("project-operator"), Observers: operator.ObserversOf(mgr),

@@ -21,7 +21,8 @@ import (
 
 // Serve adds a [Handler] for ring to the metrics server of mgr, with the protection of that server
 // (metricsserver.Options.FilterProvider). It does nothing if the metrics server is disabled. Call
-// it once, before the manager is started. Each answer says which shard the process is, if it is one.
+// it once, before the manager is started. Each answer says which shard the process is, if it is
+// one.
 func Serve(mgr manager.Manager, ring *journal.Ring, of *shard.Shard) error {
 	s := served{ring: ring, elected: mgr.Elected, shard: of}
 	return localhost.Serve(mgr, Path, http.HandlerFunc(s.serve))

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package managers remembers what all controllers of a manager share, and controller-runtime has no
-// place for: who observes them, and the shard that the process is. Package operator writes it, before
-// controllers are added, and what makes controllers reads it.
+// place for: who observes them, and the shard that the process is. Package operator writes it,
+// before controllers are added, and what makes controllers reads it.
 package managers
 
 import (
@@ -30,8 +30,8 @@ var (
 	known = map[manager.Manager]Shared{}
 )
 
-// Of returns what is known of a manager: nothing if package operator has not made or observed it, or
-// if it has ended.
+// Of returns what is known of a manager: nothing if package operator has not made or observed it,
+// or if it has ended.
 func Of(mgr manager.Manager) Shared {
 	if !isKey(mgr) {
 		return Shared{}
@@ -82,8 +82,8 @@ func forget(mgr manager.Manager) {
 	delete(known, mgr)
 }
 
-// forgetting forgets a manager when it ends. A process that makes many of them would keep all. What is
-// known of one that never starts stays.
+// forgetting forgets a manager when it ends. A process that makes many of them would keep all. What
+// is known of one that never starts stays.
 type forgetting struct{ mgr manager.Manager }
 
 // Start implements [manager.Runnable].

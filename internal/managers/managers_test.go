@@ -43,8 +43,8 @@ func TestManagersAreApart(t *testing.T) {
 	}
 }
 
-// A manager that takes no runnables is not kept. One that is no key is refused, and nothing is known of
-// it.
+// A manager that takes no runnables is not kept. One that is no key is refused, and nothing is
+// known of it.
 func TestManagersThatAreNotKept(t *testing.T) {
 	broken := &fake{err: errors.New("it has started")}
 	if err := SetShard(broken, &shard.Shard{}); !errors.Is(err, broken.err) || len(known) != 0 {

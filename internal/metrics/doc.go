@@ -2,6 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package metrics keeps Prometheus series from a journal: how reconciles end and what caused them,
-// how long steps and actions take, what fails, what is written. Package operator says what they mean,
-// and registers them with controller-runtime.
+// how long steps and actions take, what fails, what is written. Package operator says what they
+// mean, and registers them with controller-runtime.
 package metrics
