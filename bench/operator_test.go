@@ -25,8 +25,8 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/bench/operators"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
+	"github.com/ctrlkit/ctrlkit/internal/metrics"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/journal/metrics"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -34,12 +34,12 @@ import (
 // idleObjects is how many objects an operator has whose heap is measured.
 const idleObjects = 5000
 
-// An operator is a controller as it runs in a cluster, with a manager and watches.
-type operator struct {
+// What is measured is a controller as it runs in a cluster, with a manager and watches.
+type measured struct {
 	name       string
 	byHand     bool
 	namespaced bool // the cache is restricted to the namespace
-	observed   bool // with the observers of package observe
+	observed   bool // with the observers of package operator
 	always     bool // its steps run in each reconcile
 }
 
@@ -53,7 +53,7 @@ type runningOperator struct {
 }
 
 // start runs an operator until n objects have converged.
-func (o operator) start(tb testing.TB, n int) *runningOperator {
+func (o measured) start(tb testing.TB, n int) *runningOperator {
 	tb.Helper()
 	log.SetLogger(logr.Discard())
 	server := sim.NewServer(sim.ServerOptions{})
@@ -94,7 +94,7 @@ func (o operator) start(tb testing.TB, n int) *runningOperator {
 }
 
 // add makes the controller.
-func (o operator) add(mgr ctrl.Manager, r *runningOperator) error {
+func (o measured) add(mgr ctrl.Manager, r *runningOperator) error {
 	b := ctrl.NewControllerManagedBy(mgr).For(&widget.Widget{})
 	workers := controller.Options{MaxConcurrentReconciles: 4}
 	if o.byHand {
@@ -142,8 +142,8 @@ func (r *runningOperator) awaitIdle(tb testing.TB) {
 }
 
 // operatorsInTurn are what is compared.
-func operatorsInTurn() []operator {
-	return []operator{
+func operatorsInTurn() []measured {
+	return []measured{
 		{name: "by hand", byHand: true},
 		{name: "engine, always run", always: true},
 		{name: "engine"},
@@ -194,7 +194,7 @@ func (r *runningOperator) measure(b *testing.B) {
 // the cache of the object and its three children. Run it with -benchtime 1x.
 func BenchmarkIdleHeap(b *testing.B) {
 	var byHand float64
-	for _, o := range []operator{{name: "by hand", byHand: true}, {name: "engine"}, {name: "engine, observed", observed: true}} {
+	for _, o := range []measured{{name: "by hand", byHand: true}, {name: "engine"}, {name: "engine, observed", observed: true}} {
 		b.Run(o.name, func(b *testing.B) {
 			for b.Loop() {
 				each := o.heap(b)
@@ -211,7 +211,7 @@ func BenchmarkIdleHeap(b *testing.B) {
 }
 
 // heap returns the bytes that an operator keeps for each object: what is freed when it ends.
-func (o operator) heap(tb testing.TB) float64 {
+func (o measured) heap(tb testing.TB) float64 {
 	tb.Helper()
 	r := o.start(tb, idleObjects)
 	running := heapInUse()

@@ -30,11 +30,11 @@ import (
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 	"github.com/ctrlkit/ctrlkit/internal/view"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/observe"
+	"github.com/ctrlkit/ctrlkit/operator"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// pageManager is as much of a manager as observe needs.
+// pageManager is as much of a manager as operator.Observe needs.
 type pageManager struct {
 	manager.Manager
 	served    http.ServeMux
@@ -73,9 +73,9 @@ func watchPage(b *testing.B, m *pageManager) {
 }
 
 // pageEngine returns an engine with a small workflow.
-func pageEngine(b *testing.B, c client.Client, observer journal.Observer) *step.Engine[*widget.Widget] {
+func pageEngine(b *testing.B, c client.Client, observers []journal.Observer) *step.Engine[*widget.Widget] {
 	act := func(context.Context) (ctrl.Result, error) { return ctrlkit.NoRequeue() }
-	engine, err := step.New(step.Options[*widget.Widget]{Name: "widget", Client: c, Observers: []journal.Observer{observer}},
+	engine, err := step.New(step.Options[*widget.Widget]{Name: "widget", Client: c, Observers: observers},
 		step.Step[*widget.Widget]{Name: "Run", Do: step.Workflow(func(*step.Request[*widget.Widget]) ctrlkit.Action {
 			return ctrlkit.Sequential(ctrlkit.NewAction("First", act), ctrlkit.ParallelJoin(ctrlkit.NewAction("Second", act), ctrlkit.NewAction("Third", act)))
 		})})
@@ -85,14 +85,14 @@ func pageEngine(b *testing.B, c client.Client, observer journal.Observer) *step.
 	return engine
 }
 
-// BenchmarkPage reconciles widgets that change each time, with the observers of package observe:
+// BenchmarkPage reconciles widgets that change each time, with the observers of package operator:
 // with and without the page, and with the page and a viewer at 1,000 changes per second. It reports
 // the CPU of the process and its heap after a collection.
 func BenchmarkPage(b *testing.B) {
-	page := []observe.Option{observe.WithPage()}
+	page := []operator.Option{operator.WithPage()}
 	for _, test := range []struct {
 		name    string
-		with    []observe.Option
+		with    []operator.Option
 		pause   time.Duration // between two changes
 		watched bool
 	}{{"without", nil, 0, false}, {"page", page, 0, false}, {"page-1000-per-second", page, time.Millisecond, false}, {"viewer-1000-per-second", page, time.Millisecond, true}} {
@@ -106,8 +106,7 @@ func BenchmarkPage(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			observer, err := observe.Manager(mgr, test.with...)
-			if err != nil {
+			if err := operator.Observe(mgr, test.with...); err != nil {
 				b.Fatal(err)
 			}
 			const objects = 500
@@ -118,7 +117,7 @@ func BenchmarkPage(b *testing.B) {
 				all = append(all, w)
 			}
 			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).WithStatusSubresource(all[0]).Build()
-			engine := pageEngine(b, c, observer)
+			engine := pageEngine(b, c, operator.ObserversOf(mgr))
 			ctx := log.IntoContext(b.Context(), logr.Discard())
 			for _, w := range all { // their conditions
 				if _, err := engine.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w)}); err != nil {

@@ -10,7 +10,7 @@
 //
 //	func TestDivide(t *testing.T) {
 //		seven := &v1.Simple{Spec: v1.SimpleSpec{Dividend: 7, Divisor: 2}}
-//		got := ctrlkittest.Do(t, step.Func("Divide", divide), seven)
+//		got := ctrlkittest.Do(t, step.Step[*v1.Simple]{Name: "Divide", Do: divide}, seven)
 //		want := `{"status":{"quotient":3,"remainder":1}}`
 //		if got.Saved != want || got.Err != nil {
 //			t.Errorf("saved %s and error %v, want %s", got.Saved, got.Err, want)

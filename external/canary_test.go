@@ -20,12 +20,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
+	"github.com/ctrlkit/ctrlkit/internal/metrics"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/journal/metrics"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -78,8 +78,8 @@ func (l *lookout) Observe(ctx context.Context, e journal.Entry) {
 		return // what is explained of an object, and counted, changes with each failure
 	}
 	w := httptest.NewRecorder()
-	path := explain.Path + "?group=test.example.com&kind=Depot&namespace=" + e.Object.Namespace + "&name=" + e.Object.Name
-	explain.Handler(l.ring).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
+	path := explanation.Path + "?group=test.example.com&kind=Depot&namespace=" + e.Object.Namespace + "&name=" + e.Object.Name
+	explanation.Handler(l.ring).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
 	l.search("explanation", w.Body.String())
 	families, err := l.registry.Gather()
 	l.search("metrics", fmt.Sprint(families, err))

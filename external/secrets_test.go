@@ -24,11 +24,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
+	"github.com/ctrlkit/ctrlkit/internal/metrics"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/journal/metrics"
 	"github.com/ctrlkit/ctrlkit/publish"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -351,7 +351,7 @@ func (d *siloDesk) searchForPassword(text *bytes.Buffer) {
 func (d *siloDesk) explanation() string {
 	d.t.Helper()
 	w := httptest.NewRecorder()
-	explain.Handler(d.ring).ServeHTTP(w, httptest.NewRequestWithContext(d.t.Context(), http.MethodGet, explain.Path+"?group=test.example.com&kind=Silo&namespace=default&name=logs", nil))
+	explanation.Handler(d.ring).ServeHTTP(w, httptest.NewRequestWithContext(d.t.Context(), http.MethodGet, explanation.Path+"?group=test.example.com&kind=Silo&namespace=default&name=logs", nil))
 	if w.Code != http.StatusOK {
 		d.t.Fatalf("explain answers %d: %s", w.Code, w.Body)
 	}

@@ -29,8 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/shard"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/sharding"
 )
 
 // Options are options of a [Registry]. Name is required, all else may be zero.
@@ -49,11 +49,11 @@ type Options struct {
 	// Failures classifies the errors of handlers.
 	Failures failure.Table
 
-	// Shard is the part of a ring whose objects the handlers are called for; see package sharding.
-	// Every kind with handlers is one of the ring's resources, or registering is an error: all replicas
-	// would call them for the same objects. An object that moves to another shard is neither gone nor
-	// removed: OnGone and OnRemove are not called.
-	Shard *sharding.Shard
+	// Shard is the part of a ring whose objects the handlers are called for; see
+	// operator.NewShardManager. Every kind with handlers is one of the ring's resources, or
+	// registering is an error: all replicas would call them for the same objects. An object that
+	// moves to another shard is neither gone nor removed: OnGone and OnRemove are not called.
+	Shard *shard.Shard
 
 	// Default are the options of all kinds that are not in Kinds.
 	Default KindOptions

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/internal/shard"
 	"github.com/ctrlkit/ctrlkit/internal/tenure"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/sharding"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -52,28 +52,28 @@ func (r *Registry) selects(key kindKey, selector labels.Selector) labels.Selecto
 // be moved is handed over, as no handler runs for it.
 func (p *pass) mayCall(ctx context.Context) (bool, error) {
 	k := p.kind
-	shard := k.registry.options.Shard
+	ours := k.registry.options.Shard
 	switch {
-	case shard == nil:
+	case ours == nil:
 		return true, nil
-	case !shard.Holds():
+	case !ours.Holds():
 		return false, nil
 	case p.object == nil:
 		return true, p.findMoved(ctx)
 	}
-	verdict, err := shard.Check(ctx, client.WithFieldOwner(k.registry.base, k.registry.options.Name), k.key.gvk.GroupKind(), p.object)
-	if verdict == sharding.VerdictDrained {
+	verdict, err := ours.Check(ctx, client.WithFieldOwner(k.registry.base, k.registry.options.Name), k.key.gvk.GroupKind(), p.object)
+	if verdict == shard.VerdictDrained {
 		k.due.take(p.name, p.began)
 		for _, e := range *k.handlers.Load() {
 			e.tries.Forget(p.name)
 		}
 		p.start(ctx)
 		if p.journal != nil {
-			p.journal.Note(ctx, journal.Gated{Reason: step.ReasonOtherShard, Message: fmt.Sprintf("%s has handed it over", shard)})
+			p.journal.Note(ctx, journal.Gated{Reason: step.ReasonOtherShard, Message: fmt.Sprintf("%s has handed it over", ours)})
 		}
 		p.object = nil
 	}
-	return verdict == sharding.VerdictOurs, err
+	return verdict == shard.VerdictOurs, err
 }
 
 // findMoved finds out whether an object that is not in the cache was deleted, or is another shard's

@@ -28,8 +28,8 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/handlers"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -146,7 +146,7 @@ func (w *world) start() {
 // explain returns what the operator says of an object.
 func (w *world) explain(kind, name string) string {
 	answer := httptest.NewRecorder()
-	explain.Handler(w.ring).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/?namespace=default&kind="+kind+"&name="+name, nil))
+	explanation.Handler(w.ring).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/?namespace=default&kind="+kind+"&name="+name, nil))
 	return answer.Body.String()
 }
 

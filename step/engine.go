@@ -27,10 +27,10 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/cause"
 	"github.com/ctrlkit/ctrlkit/internal/references"
+	"github.com/ctrlkit/ctrlkit/internal/shard"
 	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/permission"
-	"github.com/ctrlkit/ctrlkit/sharding"
 )
 
 // Options configure an engine. Name and Client are required, all else may be zero.
@@ -140,16 +140,16 @@ type Options[T client.Object] struct {
 	// themselves: see Step.Uses and [Engine.Needs].
 	Uses []permission.Use
 
-	// Shard is the part of a ring whose objects the engine reconciles; see package sharding. Without
-	// one, as without a ring, every object is the engine's own.
+	// Shard is the part of a ring whose objects the engine reconciles; see
+	// operator.NewShardManager. Without one, as without a ring, every object is the engine's own.
 	//
 	//   - An object that the sharder moves is handed over between two reconciles, after a pending
 	//     cleanup of an earlier object of its name, also while all workers are busy with others. No
 	//     step runs for it, and nothing is kept of it.
 	//   - An object that has left the cache is not taken for a deleted one before the API server was
 	//     asked. That needs APIReader.
-	//   - An engine that [Engine.Complete] does not connect needs [sharding.Shard.Claim].
-	Shard *sharding.Shard
+	//   - An engine that [Engine.Complete] does not connect needs [shard.Shard.Claim].
+	Shard *shard.Shard
 
 	// StepTimeout is how long Do, Cleanup, Claim or Post of one step may take, 5 minutes if it is
 	// zero. After that its context is done. Each is reported while it runs, in the log, in the journal

@@ -13,9 +13,9 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/internal/shard"
 	"github.com/ctrlkit/ctrlkit/internal/tenure"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/sharding"
 )
 
 // ReasonOtherShard is the reason, in the journal, of a reconcile that leaves an object to another
@@ -28,18 +28,18 @@ func leaveToShard[T client.Object](ctx context.Context, r *run[T]) (reconcile.Re
 	e := r.engine
 	verdict, err := e.options.Shard.Check(ctx, client.WithFieldOwner(e.options.Client, e.options.Name), e.resource.kind, r.read)
 	switch verdict {
-	case sharding.VerdictOurs:
+	case shard.VerdictOurs:
 		return reconcile.Result{}, false, nil
-	case sharding.VerdictDrained:
+	case shard.VerdictDrained:
 		r.noteLeft(ctx, fmt.Sprintf("%s has handed it over", e.options.Shard))
 		e.memories.drop(r.key())
 		e.limiter.Forget(r.failures.request)
 		return r.endEarly(ctx, journal.ResultGone, 0), true, nil
-	case sharding.VerdictElsewhere:
+	case shard.VerdictElsewhere:
 		r.noteLeft(ctx, fmt.Sprintf("it is not assigned to %s", e.options.Shard))
 		e.memories.forget(r.key())
 		return r.endEarly(ctx, journal.ResultPaused, 0), true, nil
-	case sharding.VerdictExpired:
+	case shard.VerdictExpired:
 		return reconcile.Result{RequeueAfter: tenure.RequeueAfter}, true, nil
 	}
 	result, err := r.finish(ctx, journal.ResultFailed, outcome{err: err})

@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/ctrlkit/ctrlkit/sharding"
+	"github.com/ctrlkit/ctrlkit/internal/shard"
 )
 
 // An object whose shard label another client has changed leaves the cache. No cleanup is pending for
 // it. For one that was removed with its label a cleanup stays pending.
 func TestMovedByAnotherClient(t *testing.T) {
-	shard := &sharding.Shard{} // its name is empty
+	shard := &shard.Shard{} // its name is empty
 	for _, tt := range []struct {
 		name, label string
 		pending     bool

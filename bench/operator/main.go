@@ -21,7 +21,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/bench/operators"
 	"github.com/ctrlkit/ctrlkit/bench/process"
 	"github.com/ctrlkit/ctrlkit/bench/requests"
-	"github.com/ctrlkit/ctrlkit/sharding"
+	"github.com/ctrlkit/ctrlkit/operator"
 )
 
 func main() {
@@ -36,7 +36,7 @@ func main() {
 }
 
 func run(settings process.Settings) error {
-	operator, err := operators.Named(settings.Operator)
+	one, err := operators.Named(settings.Operator)
 	if err != nil {
 		return err
 	}
@@ -46,22 +46,20 @@ func run(settings process.Settings) error {
 	if err != nil {
 		return err
 	}
-	options, err := operator.Options(settings)
+	options, err := one.Options(settings)
 	if err != nil {
 		return err
 	}
-	mgr, shard, err := sharding.NewManager(config, options, sharding.Options{Ring: settings.Ring, Name: settings.Shard, Namespace: settings.Namespace})
+	mgr, shard, err := operator.NewShardManager(config, options, operator.ShardOptions{Ring: settings.Ring, Name: settings.Shard, Namespace: settings.Namespace})
 	if err != nil {
 		return err
 	}
-	add := operator.Add
+	add := one.Add
 	if shard != nil {
-		add = func(mgr ctrl.Manager, settings process.Settings) error {
-			return operators.AddSteps(mgr, settings, shard)
-		}
+		add = operators.AddSteps
 	}
 	if settings.Handlers > 0 {
-		add = operator.AddHandlers
+		add = one.AddHandlers
 	}
 	if add == nil {
 		return fmt.Errorf("the operator %q has no handlers of ConfigMaps", settings.Operator)

@@ -40,7 +40,7 @@ type Operator struct {
 func All() []Operator {
 	return []Operator{
 		{Name: "limit", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &limit{Client: c} })},
-		{Name: "ctrlkit", Configure: keepAppliedFields, Add: addSteps},
+		{Name: "ctrlkit", Configure: keepAppliedFields, Add: AddSteps},
 		{Name: "handlers", Configure: shareCaches, Add: addShared, AddHandlers: addSharedHandlers},
 		{Name: "careful", Configure: stripManagedFields, Add: byHand(NewCareful), AddHandlers: addControllers},
 		{Name: "careful-unstripped", Add: byHand(NewCareful)},

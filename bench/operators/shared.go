@@ -15,8 +15,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/bench/process"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 	"github.com/ctrlkit/ctrlkit/handlers"
-	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/observe"
+	"github.com/ctrlkit/ctrlkit/operator"
 )
 
 // The names of the registry and of its handler, of which package handlers makes that of the engine.
@@ -34,14 +33,13 @@ func shareCaches(options *ctrl.Options) {
 }
 
 // addShared adds the operator as a handler of a registry, with the same steps and observers as
-// addSteps. It asks for resyncs, which handlers do not have by default.
+// AddSteps. It asks for resyncs, which handlers do not have by default.
 func addShared(mgr ctrl.Manager, settings process.Settings) error {
-	observer, err := observe.Manager(mgr)
-	if err != nil {
+	if err := operator.Observe(mgr); err != nil {
 		return err
 	}
 	registry, err := handlers.New(mgr, handlers.Options{
-		Name: registryName, Recorder: mgr.GetEventRecorder(registryName), Observers: []journal.Observer{observer},
+		Name: registryName, Recorder: mgr.GetEventRecorder(registryName), Observers: operator.ObserversOf(mgr),
 		Default: handlers.KindOptions{Workers: settings.Workers},
 	})
 	if err != nil {

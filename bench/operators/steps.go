@@ -13,24 +13,19 @@ import (
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/bench/process"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
-	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/observe"
-	"github.com/ctrlkit/ctrlkit/sharding"
+	"github.com/ctrlkit/ctrlkit/operator"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-func addSteps(mgr ctrl.Manager, settings process.Settings) error { return AddSteps(mgr, settings, nil) }
-
-// AddSteps adds the operator that is made of steps, with its observers, to the manager of a shard;
-// the shard is nil if the operator has all objects.
-func AddSteps(mgr ctrl.Manager, settings process.Settings, shard *sharding.Shard) error {
-	observer, err := observe.Manager(mgr, observe.WithShard(shard))
-	if err != nil {
+// AddSteps adds the operator that is made of steps, with its observers, to a manager, which may be
+// that of a shard.
+func AddSteps(mgr ctrl.Manager, settings process.Settings) error {
+	if err := operator.Observe(mgr); err != nil {
 		return err
 	}
 	engine, err := NewSteps(step.Options[*widget.Widget]{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
-		Recorder: mgr.GetEventRecorder(controllerName), Observers: []journal.Observer{observer}, SkipUnchanged: true, Shard: shard,
+		Recorder: mgr.GetEventRecorder(controllerName), Observers: operator.ObserversOf(mgr), SkipUnchanged: true, Shard: operator.ShardOf(mgr),
 		Controller: controller.Options{MaxConcurrentReconciles: settings.Workers},
 	})
 	if err != nil {

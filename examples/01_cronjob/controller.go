@@ -86,8 +86,8 @@ var backoffs = map[failure.Class]failure.Backoff{
 }
 
 // SetupWithManager registers the controller, and the indexes that it needs, with a manager.
-func (c *CronJobController) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	if err := manager.IndexCronJobControllerManager(ctx, mgr.GetFieldIndexer()); err != nil {
+func (c *CronJobController) SetupWithManager(mgr ctrl.Manager) error {
+	if err := manager.IndexCronJobControllerManager(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing Jobs by their CronJob: %w", err)
 	}
 	engine, err := c.Engine()

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -66,10 +65,8 @@ func startManager(t *testing.T, server *sim.Server) {
 	options := ctrl.Options{Logger: logr.Discard(), HealthProbeBindAddress: "0"}
 	options.Metrics.BindAddress = "0"
 	options.Controller.SkipNameValidation = ptr.To(true)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	mgr, err := newManager(ctx, server.Config(), options, time.Now)
+	mgr, err := cronJobs(time.Now).Manager(server.Config(), options)
 	exampletest.Must(t, err)
-	t.Cleanup(cancel)
 	exampletest.Run(t, mgr)
 }
 

@@ -64,13 +64,12 @@ func newStage(t *testing.T, plane *controlplane.ControlPlane) *stage {
 	options.Metrics.BindAddress = "0"
 	options.Cache.DefaultNamespaces = map[string]cache.Config{s.namespace: {}}
 	options.Controller.SkipNameValidation = ptr.To(true) // there is one operator for each story
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	mgr, err := newManager(ctx, config, options, func() time.Time {
+	now := func() time.Time {
 		s.reconciles.Add(1)
 		return time.Now()
-	})
+	}
+	mgr, err := cronJobs(now).Manager(config, options)
 	exampletest.Must(t, err)
-	t.Cleanup(cancel)
 	exampletest.Run(t, mgr)
 	return s
 }

@@ -25,7 +25,7 @@ func TestSurvivesEverything(t *testing.T) {
 	exampletest.Simulate(t, sim.Workload{
 		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"},
 		Operator: func(ctx context.Context, p *sim.Process) error {
-			mgr, err := newManager(ctx, p.Config(), p.ManagerOptions(), time.Now)
+			mgr, err := cronJobs(time.Now).Manager(p.Config(), p.ManagerOptions())
 			if err != nil {
 				return err
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/02_simple/api/v1"
-	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/operator"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -21,10 +21,17 @@ import (
 
 //go:generate go tool controller-gen rbac:roleName=simple-operator paths=. output:rbac:dir=config/rbac
 
-// addController adds the controller of Simples to a manager, and returns its engine.
-func addController(mgr ctrl.Manager, observers ...journal.Observer) (*step.Engine[*v1.Simple], error) {
+// control adds the controller of Simples to a manager.
+func control(mgr ctrl.Manager) error {
+	_, err := addController(mgr)
+	return err
+}
+
+// addController adds the controller, and returns its engine.
+func addController(mgr ctrl.Manager) (*step.Engine[*v1.Simple], error) {
 	engine, err := step.New(step.Options[*v1.Simple]{
-		Name: "simple", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("simple-operator"), Observers: observers,
+		Name: "simple", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("simple-operator"),
+		Observers:     operator.ObserversOf(mgr),
 		SkipUnchanged: true, // the result depends only on the spec
 	},
 		nonZeroDivisor,

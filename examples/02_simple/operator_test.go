@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 // others.
 func TestOperator(t *testing.T) {
 	c := exampletest.NewCluster(t, &shared, simScheme(t))
-	mgr, err := newManager(c.Operator(t, "simple"))
+	mgr, err := simple.Manager(c.Operator(t, "simple"))
 	exampletest.Must(t, err)
 	exampletest.Run(t, mgr)
 

@@ -21,7 +21,15 @@ import (
 func operate(arguments []string) error {
 	options := ctrl.Options{Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{arguments[0]: {}}}}
 	options.Metrics.BindAddress = "0"
-	return run(ctrl.SetupSignalHandler(), options)
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return err
+	}
+	mgr, err := simple.Manager(config, options)
+	if err != nil {
+		return err
+	}
+	return mgr.Start(ctrl.SetupSignalHandler())
 }
 
 // What a plan says about changes of a status and its conditions is what happens when they are made.

@@ -29,7 +29,7 @@ func simWorkload(t *testing.T) sim.Workload {
 	return sim.Workload{
 		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"},
 		Operator: func(ctx context.Context, p *sim.Process) error {
-			mgr, err := newManager(p.Config(), p.ManagerOptions())
+			mgr, err := simple.Manager(p.Config(), p.ManagerOptions())
 			if err != nil {
 				return err
 			}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
-	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/operator"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -25,9 +25,10 @@ import (
 //go:generate go tool ctrlkit generate finalizer-policy --finalizer demo.ctrlkit.dev/rwexternal --output config/admission/policy.yaml rwexternals.v1.demo.ctrlkit.dev
 
 // addController adds the controller of RWExternals to a manager.
-func addController(mgr ctrl.Manager, observers ...journal.Observer) error {
+func addController(mgr ctrl.Manager) error {
 	engine, err := step.New(step.Options[*v1.RWExternal]{
-		Name: "rwexternal", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("rwexternal-operator"), Observers: observers,
+		Name: "rwexternal", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("rwexternal-operator"),
+		Observers:     operator.ObserversOf(mgr),
 		SkipUnchanged: true, // it depends only on the spec and two Secrets
 	},
 		input,

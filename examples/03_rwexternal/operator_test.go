@@ -68,7 +68,7 @@ func TestOperator(t *testing.T) {
 func startOperator(t *testing.T, files ...string) *exampletest.Cluster {
 	t.Helper()
 	c := exampletest.NewCluster(t, &shared, simScheme(t), files...)
-	mgr, err := newManager(c.Operator(t, "rwexternal"))
+	mgr, err := rwExternal.Manager(c.Operator(t, "rwexternal"))
 	exampletest.Must(t, err)
 	exampletest.Run(t, mgr)
 	return c

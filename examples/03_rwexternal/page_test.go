@@ -26,7 +26,7 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
-	"github.com/ctrlkit/ctrlkit/observe"
+	"github.com/ctrlkit/ctrlkit/internal/view"
 )
 
 var pageObjects = flag.Int("page-objects", 60, "how many objects the page lists")
@@ -123,7 +123,7 @@ func servePage(t *testing.T) (address string, p *pageProxy) {
 	c := exampletest.NewCluster(t, &shared, simScheme(t))
 	config, options := c.Operator(t, "rwexternal")
 	options.Metrics.BindAddress = metrics
-	mgr, err := newManager(config, options)
+	mgr, err := rwExternal.Manager(config, options)
 	exampletest.Must(t, err)
 	exampletest.Run(t, mgr)
 	create := func(name, secret string) {
@@ -144,7 +144,7 @@ func servePage(t *testing.T) (address string, p *pageProxy) {
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() { p.server.CloseClientConnections(); p.server.Close() })
-	return p.server.URL + observe.PagePath, p
+	return p.server.URL + view.Path, p
 }
 
 // newBrowser starts Chromium without a window. Without one on the machine, the test is skipped.

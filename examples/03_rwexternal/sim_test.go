@@ -32,7 +32,7 @@ func simWorkload(t *testing.T) sim.Workload {
 		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"},
 		Objects: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "results"}}},
 		Operator: func(ctx context.Context, p *sim.Process) error {
-			mgr, err := newManager(p.Config(), p.ManagerOptions())
+			mgr, err := rwExternal.Manager(p.Config(), p.ManagerOptions())
 			if err != nil {
 				return err
 			}

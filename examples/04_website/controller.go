@@ -20,7 +20,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
 	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
-	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/operator"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -38,10 +38,10 @@ import (
 //go:generate go tool ctrlkit generate finalizer-policy --finalizer web.ctrlkit.dev/website --output config/admission/policy.yaml websites.v1.web.ctrlkit.dev
 
 // addController adds the controller of Websites to a manager, and returns its engine.
-func addController(mgr ctrl.Manager, dns DNS, observers ...journal.Observer) (*step.Engine[*v1.Website], error) {
+func addController(mgr ctrl.Manager, dns DNS) (*step.Engine[*v1.Website], error) {
 	engine, err := step.New(step.Options[*v1.Website]{
 		Name: "website", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("website-operator"),
-		Observers: observers, SkipUnchanged: true,
+		Observers: operator.ObserversOf(mgr), SkipUnchanged: true,
 	},
 		step.Step[*v1.Website]{Name: "Credentials", Do: readCredentials},
 		newParts(),

@@ -91,7 +91,7 @@ func start(t *testing.T, c *exampletest.Cluster, dns DNS) (writes *atomic.Int64,
 	writes = &atomic.Int64{}
 	config, options := c.Operator(t, "website")
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &counting{next, writes} })
-	mgr, err := newManager(config, options, dns)
+	mgr, err := website(dns).Manager(config, options)
 	exampletest.Must(t, err)
 	return writes, exampletest.Run(t, mgr)
 }

@@ -33,7 +33,7 @@ func operate(arguments []string) error {
 	}
 	options := ctrl.Options{Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{arguments[0]: {}}}}
 	options.Metrics.BindAddress = "0"
-	mgr, err := newManager(config, options, newMemoryDNS())
+	mgr, err := website(newMemoryDNS()).Manager(config, options)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func simWorkload(t *testing.T) sim.Workload {
 		Externals: []sim.External{{Name: "dns", Identity: sim.IdentityName}},
 		Quiet:     15 * time.Minute, // longer than the time after which a record is looked at again
 		Operator: func(ctx context.Context, p *sim.Process) error {
-			mgr, err := newManager(p.Config(), p.ManagerOptions(), simDNS{p.External("dns")})
+			mgr, err := website(simDNS{p.External("dns")}).Manager(p.Config(), p.ManagerOptions())
 			if err != nil {
 				return err
 			}

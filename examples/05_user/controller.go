@@ -14,8 +14,8 @@ import (
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
 	"github.com/ctrlkit/ctrlkit/external"
-	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
+	"github.com/ctrlkit/ctrlkit/operator"
 	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -40,7 +40,8 @@ type dependencies struct {
 }
 
 // addControllers adds the controllers of Servers and of Users to a manager.
-func addControllers(mgr ctrl.Manager, d dependencies, observers ...journal.Observer) error {
+func addControllers(mgr ctrl.Manager, d dependencies) error {
+	observers := operator.ObserversOf(mgr)
 	recorder, serverOf, credentialsOf := mgr.GetEventRecorder("mysql-operator"), newServerReference(), newCredentialsReference()
 	userServerOf := newUserServerReference()
 	ofUsers := accounts{d, userServerOf}
@@ -78,14 +79,14 @@ func addControllers(mgr ctrl.Manager, d dependencies, observers ...journal.Obser
 	if err := users.Complete(b); err != nil {
 		return err
 	}
-	return addDatabases(mgr, d, serverOf, observers...)
+	return addDatabases(mgr, d, serverOf)
 }
 
 // addDatabases adds the controller of Databases, their audits and imports.
-func addDatabases(mgr ctrl.Manager, d dependencies, serverOf *reference.Reference[*v1.Database, *v1.Server], observers ...journal.Observer) error {
+func addDatabases(mgr ctrl.Manager, d dependencies, serverOf *reference.Reference[*v1.Database, *v1.Server]) error {
 	engine, err := step.New(step.Options[*v1.Database]{
 		Name: "database", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("mysql-operator"),
-		Observers: observers, SkipUnchanged: true,
+		Observers: operator.ObserversOf(mgr), SkipUnchanged: true,
 	}, external.New("Database", databases{d, serverOf}, external.Options[*v1.Database]{
 		Identity: external.ByName(databaseName), Poll: poll, References: []reference.Of[*v1.Database]{serverOf},
 		// MySQL stores no owners: whose a database is, is a claim. Several Servers may have one

@@ -45,7 +45,7 @@ func TestNamespaceDeletion(t *testing.T) {
 	}
 	config, options := c.Operator(t, "mysql")
 	options.Cache.DefaultNamespaces, options.Logger = all, zap.New(zap.WriteTo(io.Discard))
-	mgr, err := newManager(config, options, dependencies{connect: connectMySQL, newPassword: newPassword, claims: "mysql-system"})
+	mgr, err := mySQL(dependencies{connect: connectMySQL, newPassword: newPassword, claims: "mysql-system"}).Manager(config, options)
 	exampletest.Must(t, err)
 	exampletest.Run(t, mgr)
 

@@ -242,7 +242,7 @@ func start(t *testing.T, c *exampletest.Cluster, embedded string) *lockedBuffer 
 	log := &lockedBuffer{}
 	config, options := c.Operator(t, "mysql")
 	options.Logger = zap.New(zap.WriteTo(log), zap.UseDevMode(true))
-	mgr, err := newManager(config, options, dependencies{connect: connectMySQL, newPassword: newPassword, embedded: embedded, claims: "mysql-system"})
+	mgr, err := mySQL(dependencies{connect: connectMySQL, newPassword: newPassword, embedded: embedded, claims: "mysql-system"}).Manager(config, options)
 	exampletest.Must(t, err)
 	exampletest.Run(t, mgr)
 	t.Cleanup(func() {

@@ -37,7 +37,7 @@ func userWorkload(t *testing.T) sim.Workload {
 			fake := fakeServer.Of(p)
 			config := p.Config()
 			config.Wrap(func(next http.RoundTripper) http.RoundTripper { return recording{next, fake, "shop-mysql"} })
-			mgr, err := newManager(config, p.ManagerOptions(), fake.dependencies(p))
+			mgr, err := mySQL(fake.dependencies(p)).Manager(config, p.ManagerOptions())
 			if err != nil {
 				return err
 			}
@@ -97,7 +97,7 @@ func databaseWorkload(t *testing.T) sim.Workload {
 		Quiet:   5 * time.Minute,
 		Objects: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mysql-system"}}}, // of the operator, with the claims
 		Operator: func(ctx context.Context, p *sim.Process) error {
-			mgr, err := newManager(p.Config(), p.ManagerOptions(), fakeServer.Of(p).dependencies(p))
+			mgr, err := mySQL(fakeServer.Of(p).dependencies(p)).Manager(p.Config(), p.ManagerOptions())
 			if err != nil {
 				return err
 			}

@@ -10,8 +10,8 @@ import (
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
 	"github.com/ctrlkit/ctrlkit/external"
-	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/lifecycle"
+	"github.com/ctrlkit/ctrlkit/operator"
 	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -35,8 +35,8 @@ type settings struct {
 }
 
 // addControllers adds the controllers of Streams and Consumers to a manager.
-func addControllers(mgr ctrl.Manager, s settings, observers ...journal.Observer) error {
-	servers, streamOf, credentialsOf := newServers(s.address, s.dial), newStreamReference(), newCredentialsReference()
+func addControllers(mgr ctrl.Manager, s settings) error {
+	servers, streamOf, credentialsOf, observers := newServers(s.address, s.dial), newStreamReference(), newCredentialsReference(), operator.ObserversOf(mgr)
 	if err := mgr.Add(&servers.pool); err != nil { // it closes the connections when the operator ends
 		return err
 	}

@@ -55,7 +55,7 @@ func startCluster(t *testing.T, poll time.Duration, policies ...string) *cluster
 	counts.changed.L = &counts.mu
 	config, options := c.Operator(t, "stream")
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &counting{next, counts} })
-	mgr, err := newManager(config, options, settings{address: address, poll: poll, dial: counts.dial})
+	mgr, err := jetStream(settings{address: address, poll: poll, dial: counts.dial}).Manager(config, options)
 	exampletest.Must(t, err)
 	exampletest.Run(t, mgr)
 	return &cluster{c, newJetStream(t, address), address, counts}

@@ -110,12 +110,12 @@ func newWorkload(t *testing.T) sim.Workload {
 		Quiet:     15 * time.Minute, // longer than the time after which a stream is observed again
 		Normalize: withoutIntent,
 		Operator: func(ctx context.Context, p *sim.Process) error {
-			mgr, err := newManager(p.Config(), p.ManagerOptions(), settings{
+			mgr, err := jetStream(settings{
 				poll: 10 * time.Minute,
 				dial: func(context.Context, string, map[string][]byte) (Server, error) {
 					return simServer{p.External("streams"), p.External("consumers")}, nil
 				},
-			})
+			}).Manager(p.Config(), p.ManagerOptions())
 			if err != nil {
 				return err
 			}

@@ -15,18 +15,24 @@ import (
 	"github.com/ctrlkit/ctrlkit/examples/07_project/quota"
 	"github.com/ctrlkit/ctrlkit/examples/07_project/settings"
 	"github.com/ctrlkit/ctrlkit/handlers"
-	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/operator"
 )
 
 //go:generate go tool controller-gen rbac:roleName=project-operator paths=./... output:rbac:dir=config/rbac
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// addHandlers registers the handlers of all packages. They share one cache and one queue for each
-// kind, and do not know each other.
-func addHandlers(mgr ctrl.Manager, observers ...journal.Observer) (*handlers.Registry, error) {
+// control adds the handlers to a manager.
+func control(mgr ctrl.Manager) error {
+	_, err := addHandlers(mgr)
+	return err
+}
+
+// addHandlers registers the handlers of all packages, and returns their registry. They share one
+// cache and one queue for each kind, and do not know each other.
+func addHandlers(mgr ctrl.Manager) (*handlers.Registry, error) {
 	registry, err := handlers.New(mgr, handlers.Options{
-		Name: "project", Recorder: mgr.GetEventRecorder("project-operator"), Observers: observers,
+		Name: "project", Recorder: mgr.GetEventRecorder("project-operator"), Observers: operator.ObserversOf(mgr),
 		Default: handlers.KindOptions{Workers: 4},
 	})
 	if err != nil {
@@ -36,5 +42,9 @@ func addHandlers(mgr ctrl.Manager, observers ...journal.Observer) (*handlers.Reg
 		membership.Handlers(registry), access.Handlers(), labels.CleanupHandlers(registry), backup.Handlers(registry),
 		settings.Handlers(registry, settings.Features{"quota": quota.Handlers(), "labels": labels.Handlers(registry)}),
 	)...)
-	return registry, err
+	if err != nil {
+		return nil, err
+	}
+	// A kind that the cluster does not have is named at /readyz/kinds.
+	return registry, mgr.AddReadyzCheck("kinds", registry.Ready)
 }

@@ -17,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
@@ -118,7 +119,13 @@ func startCluster(t *testing.T) *cluster {
 	c := exampletest.NewCluster(t, &shared, simScheme(t))
 	config, options := c.Operator(t, "project")
 	options.Cache.DefaultNamespaces = nil // it is about all of them
-	mgr, registry, err := newManager(config, options)
+	var registry *handlers.Registry
+	watched := project
+	watched.Controls = []func(ctrl.Manager) error{func(mgr ctrl.Manager) (err error) {
+		registry, err = addHandlers(mgr)
+		return err
+	}}
+	mgr, err := watched.Manager(config, options)
 	exampletest.Must(t, err)
 	exampletest.Run(t, mgr)
 	return &cluster{c, registry}

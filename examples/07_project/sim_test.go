@@ -98,7 +98,7 @@ func newWorkload(t *testing.T) sim.Workload {
 	return sim.Workload{
 		Scheme: simScheme(t), CRDs: []string{"config/crd/bases"}, RBAC: []string{"config/rbac"}, Normalize: withoutPhase,
 		Operator: func(ctx context.Context, p *sim.Process) error {
-			mgr, _, err := newManager(p.Config(), p.ManagerOptions())
+			mgr, err := project.Manager(p.Config(), p.ManagerOptions())
 			if err != nil {
 				return err
 			}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/observe"
+	"github.com/ctrlkit/ctrlkit/operator"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -71,15 +71,11 @@ func runOperator() error {
 	if err != nil {
 		return err
 	}
-	observer, err := observe.Manager(mgr)
-	if err == nil {
-		err = observe.Objects(mgr, &corev1.ConfigMap{})
-	}
-	if err != nil {
+	if err := operator.Observe(mgr, operator.WithObjects(&corev1.ConfigMap{})); err != nil {
 		return err
 	}
 	failed := &firstFailure{seen: make(chan struct{})}
-	engine, err := step.New(step.Options[*corev1.ConfigMap]{Name: "settings", Client: mgr.GetClient(), Observers: []journal.Observer{observer, failed}},
+	engine, err := step.New(step.Options[*corev1.ConfigMap]{Name: "settings", Client: mgr.GetClient(), Observers: append(operator.ObserversOf(mgr), failed)},
 		step.Step[*corev1.ConfigMap]{Name: "Work", Do: step.Workflow(func(req *step.Request[*corev1.ConfigMap]) ctrlkit.Action {
 			return ctrlkit.NewAction("Label", func(context.Context) (ctrl.Result, error) {
 				metav1.SetMetaDataLabel(&req.Object.ObjectMeta, "seen", "true")

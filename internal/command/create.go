@@ -41,7 +41,7 @@ is one of "ctrlkit init" or of kubebuilder (go.kubebuilder.io/v4), with one API 
 Besides new files it changes these, at the markers of kubebuilder:
 
   PROJECT                              the kind
-  cmd/main.go                          its types and its controller, and once the observer for metrics and explain
+  cmd/main.go                          its types and its controller, and once operator.Observe, for metrics and explain
   config/crd/kustomization.yaml        its definition
   config/samples/kustomization.yaml    its sample
   go.mod, go.sum                       ctrlkit, and what that requires, by "go mod tidy"

@@ -28,7 +28,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/view"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/observe"
+	"github.com/ctrlkit/ctrlkit/operator"
 )
 
 // An operator that guards its metrics explains only to clients that may read the path.
@@ -167,9 +167,8 @@ func serveGuarded(t *testing.T, plane *controlplane.ControlPlane, object journal
 		},
 	})
 	must(t, err)
-	observer, err := observe.Manager(mgr, observe.WithPage())
-	must(t, err)
-	run := journal.NewRun(observer, "1", "settings", object)
+	must(t, operator.Observe(mgr, operator.WithPage()))
+	run := journal.NewRun(journal.Observers(operator.ObserversOf(mgr)...), "1", "settings", object)
 	run.Note(t.Context(), journal.Started{})
 	run.Note(t.Context(), journal.StepEnded{Step: "Copy", Phase: journal.PhaseDo, Outcome: journal.Outcome{Waits: []journal.Wait{{For: "ConfigMap default/other"}}}})
 	run.Note(t.Context(), journal.Finished{Result: journal.ResultWaiting})

@@ -55,7 +55,7 @@ func TestExplainNamesNearKinds(t *testing.T) {
 		d.says(t, kind+"/waits --endpoint none", 1, `finding out what "`+kind+`" is: the API server serves no such kind`+near)
 	}
 	// An operator that does not know it either changes nothing.
-	d.says(t, "rwexternl/waits --endpoint "+listen(t, operator(t)), 1, `did you mean "rwexternal"?`)
+	d.says(t, "rwexternl/waits --endpoint "+listen(t, explained(t)), 1, `did you mean "rwexternal"?`)
 }
 
 func TestExplainOfKindsWithoutConditions(t *testing.T) {
@@ -64,7 +64,7 @@ func TestExplainOfKindsWithoutConditions(t *testing.T) {
 	if _, err := d.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace("default").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	output := d.says(t, "secret/s --endpoint "+listen(t, operator(t)), 0, "Secret default/s exists\n  A Secret has no conditions: explain the object whose operator reads or writes it\n")
+	output := d.says(t, "secret/s --endpoint "+listen(t, explained(t)), 0, "Secret default/s exists\n  A Secret has no conditions: explain the object whose operator reads or writes it\n")
 	if strings.Contains(output, "operator runs") {
 		t.Error(output)
 	}
@@ -75,7 +75,7 @@ func TestExplainOfKindsWithoutConditions(t *testing.T) {
 func TestExplainOfARemovedDefinition(t *testing.T) {
 	d := newDemo(t)
 	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	endpoint := listen(t, operator(t))
+	endpoint := listen(t, explained(t))
 	d.says(t, "rwexternal/gone --endpoint "+endpoint, 1, "RWExternal default/gone does not exist\n")
 	must(t, d.dynamic.Resource(definitions).Delete(t.Context(), "rwexternals.demo.ctrlkit.dev", metav1.DeleteOptions{}))
 	for _, kind := range []string{"rwexternal", "rwexternals", "RWExternal", "rwexternals.demo.ctrlkit.dev", "rwexternals.v1.demo.ctrlkit.dev"} {
@@ -100,7 +100,7 @@ func TestExplainWithoutAnAPIServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &demo{kubeconfig: filepath.Join(t.TempDir(), "config")}
 			writeKubeconfig(t, d.kubeconfig, server.url)
-			endpoint := listen(t, operator(t))
+			endpoint := listen(t, explained(t))
 			d.says(t, "rwexternal/waits --endpoint "+endpoint, 1, `RWExternal default/waits can't be read: finding out what "rwexternal" is: `, server.want, "ReadInput waits for Secret default/missing", "Steps of controller rwexternal")
 			d.says(t, "rwexternal/nothing --endpoint "+endpoint, 1, server.want, "; and the operator at "+endpoint+" knows no rwexternal default/nothing")
 			d.says(t, "rwexternal/waits --endpoint "+closed.URL, 1, server.want, "; and the operator does not answer at "+closed.URL)
@@ -117,7 +117,7 @@ func TestExplainWithoutAnAPIServer(t *testing.T) {
 func TestExplainOfAnObjectThatMayNotBeRead(t *testing.T) {
 	d := newDemo(t)
 	d.refuse = "/rwexternals/"
-	d.says(t, "rwexternal/waits --endpoint "+listen(t, operator(t)), 1, "RWExternal default/waits can't be read: reading RWExternal waits: ", "ReadInput waits for Secret default/missing")
+	d.says(t, "rwexternal/waits --endpoint "+listen(t, explained(t)), 1, "RWExternal default/waits can't be read: reading RWExternal waits: ", "ReadInput waits for Secret default/missing")
 	d.says(t, "rwexternal/waits --endpoint none", 1, "reading RWExternal waits: ")
 }
 
@@ -146,7 +146,7 @@ func TestExplainNamesTheShard(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	}
-	knows := listen(t, shard(operator(t)))
+	knows := listen(t, shard(explained(t)))
 	unknown := listen(t, shard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, explanation.Unknown+" of it", http.StatusNotFound)
 	})))

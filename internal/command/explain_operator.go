@@ -82,7 +82,7 @@ func (f *explainFlags) ask(ctx context.Context, config *rest.Config, query url.V
 	case err != nil:
 		return answer{}, err
 	case got.code == http.StatusNotFound && !bytes.HasPrefix(got.body, []byte(explanation.Unknown)):
-		return answer{}, fmt.Errorf("what answers at %s serves no explanations: an operator needs explain.Serve", f.endpoint)
+		return answer{}, fmt.Errorf("what answers at %s serves no explanations: an operator needs operator.Observe", f.endpoint)
 	case got.code == http.StatusNotFound:
 		return got, fmt.Errorf("the operator at %s says: %s%s", f.endpoint, strings.TrimSpace(string(got.body)), f.leader(ctx, config, got.header))
 	}

@@ -26,7 +26,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
-	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
@@ -123,7 +122,7 @@ func (d *demo) run(t *testing.T, args ...string) (output string, code int, err e
 
 // operator returns a handler that knows of the RWExternal default/waits, and of default/gone, which
 // does not exist.
-func operator(t *testing.T) http.Handler {
+func explained(t *testing.T) http.Handler {
 	t.Helper()
 	ring := journal.NewRing(journal.RingOptions{})
 	for _, name := range []string{"waits", "gone"} {
@@ -135,7 +134,7 @@ func operator(t *testing.T) http.Handler {
 		run.Note(t.Context(), journal.Finished{Result: journal.ResultWaiting, Outcome: wait})
 	}
 	mux := http.NewServeMux()
-	mux.Handle(explanation.Path, explain.Handler(ring))
+	mux.Handle(explanation.Path, explanation.Handler(ring))
 	return mux
 }
 
@@ -153,20 +152,20 @@ func TestExplain(t *testing.T) {
 		code     int
 		want     string // a part of the output, or of the error
 	}{
-		{"by kind", operator(t), "rwexternal/waits", 1, steps},
-		{"by plural and group", operator(t), "rwexternals.demo.ctrlkit.dev/waits", 1, steps},
-		{"by plural, version and group", operator(t), "rwexternals.v1.demo.ctrlkit.dev/waits", 1, steps},
-		{"by Kind in two words", operator(t), "RWExternal waits -n default", 1, steps},
+		{"by kind", explained(t), "rwexternal/waits", 1, steps},
+		{"by plural and group", explained(t), "rwexternals.demo.ctrlkit.dev/waits", 1, steps},
+		{"by plural, version and group", explained(t), "rwexternals.v1.demo.ctrlkit.dev/waits", 1, steps},
+		{"by Kind in two words", explained(t), "RWExternal waits -n default", 1, steps},
 		{"ready", nil, "rwexternal/divide", 0, "RWExternal default/divide has been ready for "},
 		{"without an operator", nil, "rwexternal/waits", 1, "Steps and causes are not known: the operator was not asked; set --endpoint to where it serves its metrics\n"},
-		{"not known to the operator", operator(t), "rwexternal/divide", 0, "says: nothing is known of RWExternal default/divide: "},
-		{"an operator that does not serve", http.NotFoundHandler(), "rwexternal/divide", 0, "serves no explanations: an operator needs explain.Serve"},
+		{"not known to the operator", explained(t), "rwexternal/divide", 0, "says: nothing is known of RWExternal default/divide: "},
+		{"an operator that does not serve", http.NotFoundHandler(), "rwexternal/divide", 0, "serves no explanations: an operator needs operator.Observe"},
 		{"not allowed", answers(http.StatusForbidden, "no"), "rwexternal/divide", 0, "answers 403 Forbidden: set CTRLKIT_TOKEN or --token-file to a token that allows to get /debug/ctrlkit/explain"},
 		{"broken", answers(http.StatusInternalServerError, "no"), "rwexternal/divide", 0, "answers 500 Internal Server Error: no\n"},
 		{"not JSON", answers(http.StatusOK, "<html>"), "rwexternal/divide", 0, "is not an operator of this version of ctrlkit: invalid character"},
 		{"other JSON", answers(http.StatusOK, "{}"), "rwexternal/divide", 0, "is not an operator of this version of ctrlkit: it was asked for RWExternal divide"},
-		{"gone, but known to the operator", operator(t), "rwexternal/gone", 1, "RWExternal default/gone does not exist"},
-		{"neither there nor known", operator(t), "rwexternal/nothing", 1, "RWExternal default/nothing does not exist"},
+		{"gone, but known to the operator", explained(t), "rwexternal/gone", 1, "RWExternal default/gone does not exist"},
+		{"neither there nor known", explained(t), "rwexternal/nothing", 1, "RWExternal default/nothing does not exist"},
 		{"cluster-scoped", nil, "namespace/nothing", 1, "Namespace nothing does not exist"},
 		{"in another namespace", nil, "rwexternal/divide -n other", 1, "RWExternal other/divide does not exist"},
 		{"an unknown kind", nil, "elephant/a", 1, `finding out what "elephant" is: `},
@@ -235,7 +234,7 @@ func TestExplainBesideOneThatIsFrozen(t *testing.T) {
 	d := newDemo(t)
 	alone := filepath.Join(t.TempDir(), "config")
 	writeKubeconfig(t, alone, frozen)
-	answers := listen(t, operator(t))
+	answers := listen(t, explained(t))
 	for _, test := range []struct{ name, kubeconfig, endpoint, want string }{
 		{"the operator", d.kubeconfig, frozen, "RWExternal default/waits has not been ready for"},
 		{"the API server", alone, answers, "ReadInput waits for Secret default/missing"},
@@ -284,7 +283,7 @@ func TestExplainAllBesideOneThatIsFrozen(t *testing.T) {
 }
 
 func TestExplainInJSON(t *testing.T) {
-	endpoint := listen(t, operator(t))
+	endpoint := listen(t, explained(t))
 	output, code, err := newDemo(t).run(t, "rwexternal/waits", "-o", "json", "--endpoint", endpoint)
 	var x explanation.Explanation
 	if err := json.Unmarshal([]byte(output), &x); err != nil {

@@ -22,7 +22,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ctrlkit/ctrlkit/explain"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
+	"github.com/ctrlkit/ctrlkit/internal/metrics"
 	"github.com/ctrlkit/ctrlkit/internal/orphans"
 	"github.com/ctrlkit/ctrlkit/internal/printable"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
@@ -31,7 +32,6 @@ import (
 	simreport "github.com/ctrlkit/ctrlkit/internal/sim/report"
 	"github.com/ctrlkit/ctrlkit/internal/view"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/journal/metrics"
 )
 
 // withoutHostileText are the commands that show nothing of others, with the reason.
@@ -304,7 +304,7 @@ func (c *hostileCluster) serveOperator(t *testing.T) string {
 	ring := journal.NewRing(journal.RingOptions{})
 	c.observe(t, ring)
 	mux := http.NewServeMux()
-	mux.Handle(explain.Path, explain.Handler(ring))
+	mux.Handle(explanation.Path, explanation.Handler(ring))
 	mux.Handle(view.Path, c.page(t))
 	resource := orphans.Resource{ID: c.text, Scope: c.text, Owner: c.text}
 	object := orphans.Object{Object: journal.Object{Group: "recorded.ctrlkit.dev", Kind: "Vault", Namespace: "vaults", Name: "main"}, ID: c.text}

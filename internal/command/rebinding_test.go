@@ -16,10 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/explanation"
+	"github.com/ctrlkit/ctrlkit/internal/view"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/observe"
+	"github.com/ctrlkit/ctrlkit/operator"
 )
 
 // A page of another site whose name leads to this machine reads nothing that an operator serves in
@@ -27,23 +28,22 @@ import (
 // forwarded port, read all of it.
 func TestNamesOfOtherSitesAreRefused(t *testing.T) {
 	mgr := &muxManager{}
-	_, err := observe.Manager(mgr, observe.WithPage())
-	must(t, err)
+	must(t, operator.Observe(mgr, operator.WithPage()))
 	must(t, external.ServeAudits(mgr, func(context.Context) ([]external.SystemAudit, error) { return nil, nil }))
 	must(t, external.ServeImports(mgr, func(context.Context) ([]external.SystemImport, error) { return nil, nil }))
-	if want := []string{explain.Path, observe.PagePath, external.AuditPath, external.ImportPath}; !slices.Equal(mgr.paths, want) {
+	if want := []string{explanation.Path, view.Path, external.AuditPath, external.ImportPath}; !slices.Equal(mgr.paths, want) {
 		t.Fatalf("served are %q, want %q", mgr.paths, want)
 	}
-	operator := httptest.NewServer(&mgr.mux)
-	defer operator.Close()
-	bare := httptest.NewServer(explain.Handler(journal.NewRing(journal.RingOptions{})))
+	server := httptest.NewServer(&mgr.mux)
+	defer server.Close()
+	bare := httptest.NewServer(explanation.Handler(journal.NewRing(journal.RingOptions{})))
 	defer bare.Close()
-	view, _, err := serveOnThisMachine(t.Context(), http.NotFoundHandler(), 0)
+	page, _, err := serveOnThisMachine(t.Context(), http.NotFoundHandler(), 0)
 	must(t, err)
 
-	addresses := []string{bare.URL + explain.Path, view}
-	for _, path := range append(mgr.paths, observe.PagePath+"objects", observe.PagePath+"page.js") {
-		addresses = append(addresses, operator.URL+path)
+	addresses := []string{bare.URL + explanation.Path, page}
+	for _, path := range append(mgr.paths, view.Path+"objects", view.Path+"page.js") {
+		addresses = append(addresses, server.URL+path)
 	}
 	for _, address := range addresses {
 		at, err := url.Parse(address)

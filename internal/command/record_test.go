@@ -213,7 +213,7 @@ func eventually(t *testing.T, what string, done func(context.Context) bool) {
 func TestRecordAsksTheOperator(t *testing.T) {
 	d := newDemo(t)
 	file := filepath.Join(t.TempDir(), "x.yaml")
-	_, said, err := execute(t, "", "record", "-o", file, "rwexternal/waits", "--kubeconfig", d.kubeconfig, "--endpoint", listen(t, operator(t)))
+	_, said, err := execute(t, "", "record", "-o", file, "rwexternal/waits", "--kubeconfig", d.kubeconfig, "--endpoint", listen(t, explained(t)))
 	must(t, err)
 	r, err := recording.Read(file)
 	must(t, err)

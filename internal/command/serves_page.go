@@ -42,7 +42,7 @@ func (f *operatorFlags) servesPage(ctx context.Context, config *rest.Config) err
 	case err != nil:
 		return err
 	case got.code == http.StatusNotFound:
-		return fmt.Errorf("the operator at %s serves no page: it needs observe.WithPage", f.endpoint)
+		return fmt.Errorf("the operator at %s serves no page: it needs operator.WithPage", f.endpoint)
 	}
 	return f.refusal(got, view.Path+"*")
 }

@@ -156,7 +156,7 @@ func TestTopAsksTheOperator(t *testing.T) {
 		{[]string{"top", "--endpoint", server.URL}, 0, "controller database: 0 reconciles in the last minute, 1 in the last hour, 1 failed"},
 		{[]string{"top", "--endpoint", server.URL, "-o", "json"}, 0, `"failed": 1`},
 		{[]string{"explain", "--all", "--endpoint", server.URL}, 0, "\n"},
-		{[]string{"top", "--endpoint", without.URL}, 1, "serves no page: it needs observe.WithPage"},
+		{[]string{"top", "--endpoint", without.URL}, 1, "serves no page: it needs operator.WithPage"},
 		{[]string{"top", "--endpoint", "none"}, 1, "finding a cluster"},
 		{[]string{"top", "--interval", "1ms"}, 2, "a tenth of a second"},
 		{[]string{"explain", "--all", "a", "b"}, 2, "accepts at most 1 arg"},

@@ -48,7 +48,7 @@ func newViewCommand() *cobra.Command {
 		Long: `View serves a live page about an operator on this machine, and prints its address: the objects grouped by what is in
 their way, what can be done about each, and reconciles on an axis of time.
 
-The page comes from the operator, if it serves one (observe.WithPage), and has then its steps, causes and writes. View
+The page comes from the operator, if it serves one (operator.WithPage), and has then its steps, causes and writes. View
 asks where the operator serves its metrics, as "ctrlkit explain" does: at --endpoint, at $CTRLKIT_ENDPOINT, or at
 ` + defaultEndpoint + `. With NAMESPACE/LEASE it forwards a port to the Pod that holds the Lease, which is the leader.
 

@@ -26,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/apply"
-	"github.com/ctrlkit/ctrlkit/explain"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/internal/testkind"
@@ -167,7 +166,7 @@ func (s *scene) report() *explanation.Report {
 	s.t.Helper()
 	server := httptest.NewRecorder()
 	query := url.Values{"group": {group.Group}, "kind": {"Database"}, "namespace": {"shop"}, "name": {"db"}}
-	explain.Handler(s.ring).ServeHTTP(server, httptest.NewRequestWithContext(s.ctx(), http.MethodGet, explain.Path+"?"+query.Encode(), nil))
+	explanation.Handler(s.ring).ServeHTTP(server, httptest.NewRequestWithContext(s.ctx(), http.MethodGet, explanation.Path+"?"+query.Encode(), nil))
 	if server.Code != http.StatusOK {
 		s.t.Fatalf("%d: %s", server.Code, server.Body)
 	}

@@ -49,8 +49,8 @@ var layers = map[string]int{
 	"internal/testkind":             0,
 	"internal/tenure":               0,
 	"internal/text":                 -1, // of conditions and events
-	"leader":                        1,
-	"sharding":                      2,
+	"internal/shard":                1,  // what the engines ask of the shard that operator makes
+	"internal/managers":             2,
 	"internal/house":                0,
 	"internal/suite":                3,
 	"internal/suite/merge":          1,
@@ -63,8 +63,8 @@ var layers = map[string]int{
 	"condition":              0,
 	"failure":                3,
 	"journal":                0,
-	"journal/metrics":        1,
-	"journal/tracing":        1,
+	"internal/metrics":       1,
+	"operator/tracing":       1,
 	"step":                   4,
 	"internal/cause":         2,
 	"step/internal/hotloop":  2,
@@ -75,8 +75,7 @@ var layers = map[string]int{
 	"internal/restmapper":    0,
 	"internal/explanation":   4, // what an operator says of itself, independent of the engine
 	"internal/view":          5,
-	"explain":                5, // imports no engine: see independent
-	"observe":                6,
+	"operator":               6, // imports no engine: see independent
 	"permission":             0,
 	"policy":                 1,
 	"lifecycle":              6,
@@ -167,8 +166,7 @@ var allowed = map[string][]string{
 // independent says which packages must not import which others although these stand lower: they
 // would build on one where any will do.
 var independent = map[string]map[string]string{
-	"explain": {"step": "it reads a journal, whichever engine keeps it"},
-	"observe": {"step": "it reads a journal, whichever engine keeps it"},
+	"operator": {"step": "it reads a journal, whichever engine keeps it"},
 }
 
 // banned must not be reached by any package of the module, not even through others.
@@ -291,7 +289,7 @@ func TestLayersTestCanFail(t *testing.T) {
 		{"", module + "/diagram", `"" \(layer 2\) imports "diagram" \(layer 3\)`},
 		{"state", module, `"state" \(layer 0\) imports "" \(layer 2\)`},
 		{"state", "github.com/spf13/cobra", `"state" imports github.com/spf13/cobra`},
-		{"explain", module + "/step", `"explain" imports "step", on which it must not depend`},
+		{"operator", module + "/step", `"operator" imports "step", on which it must not depend`},
 		{"diagram", module, ""},
 		{"state", "k8s.io/apimachinery/pkg/types", ""},
 		{"internal/command", "github.com/spf13/cobra", ""},

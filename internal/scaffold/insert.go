@@ -120,30 +120,26 @@ func (e *mainEditor) add(v *values) {
 	if bytes.Contains(e.content, []byte(setup)) {
 		return
 	}
-	observer := e.observer()
-	e.insert("builder", fmt.Sprintf(`if err := %s, %s); err != nil {
+	e.observe()
+	e.insert("builder", fmt.Sprintf(`if err := %s); err != nil {
 	setupLog.Error(err, "Failed to create controller", "controller", %q)
 	os.Exit(1)
 }
-`, setup, observer, v.Controller))
+`, setup, v.Controller))
 }
 
-// observer returns the variable with the observer of the manager, which the first kind makes.
-func (e *mainEditor) observer() string {
-	observe := e.use("github.com/ctrlkit/ctrlkit/observe", "observe")
-	call := ", err := " + observe + ".Manager(mgr)"
-	for line := range bytes.Lines(e.content) {
-		if name, ok := strings.CutSuffix(strings.TrimSpace(strings.Split(string(line), "//")[0]), call); ok {
-			return name
-		}
+// observe makes the manager observable, unless that is done: operator.Operator does it.
+func (e *mainEditor) observe() {
+	name := e.use("github.com/ctrlkit/ctrlkit/operator", "operator")
+	call := name + ".Observe(mgr"
+	if bytes.Contains(e.content, []byte(name+".Operator{")) || bytes.Contains(e.content, []byte(call)) {
+		return
 	}
-	e.insert("builder", "observer"+call+` // metrics of reconciles, and the reports of ctrlkit explain
-if err != nil {
+	e.insert("builder", "if err := "+call+`); err != nil { // metrics of reconciles, and the reports of ctrlkit explain
 	setupLog.Error(err, "Failed to make the operator observable")
 	os.Exit(1)
 }
 `)
-	return "observer"
 }
 
 // result returns the file, formatted if it was.

@@ -60,7 +60,7 @@ func TestManifestsGoTogether(t *testing.T) {
 	for _, test := range []struct{ path, want string }{
 		{"config/default/kustomization.yaml", "- ../network-policy\n"},
 		{"config/network-policy/kustomization.yaml", "- allow-metrics-traffic.yaml\n"},
-		{"cmd/main.go", "observe.BindFlags(flag.CommandLine, &options)"},
+		{"cmd/main.go", "SecureMetrics: filters.WithAuthenticationAndAuthorization"},
 	} {
 		if !strings.Contains(string(files[test.path]), test.want) {
 			t.Errorf("%s lacks %q:\n%s", test.path, test.want, files[test.path])

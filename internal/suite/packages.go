@@ -22,7 +22,7 @@ var everything = []string{"./...", "./examples/...", "./bench/...", "./internal/
 // raced are the packages whose subject is what goroutines do at the same time. Their tests run with
 // the race detector in the first ring.
 var raced = []string{
-	".", "./condition", "./handlers", "./internal/cause", "./internal/track", "./journal", "./journal/metrics",
+	".", "./condition", "./handlers", "./internal/cause", "./internal/track", "./journal", "./internal/metrics",
 	"./internal/sim/apiserver", "./state",
 }
 
