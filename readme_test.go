@@ -44,8 +44,8 @@ func (impl) CheckSecret(_ context.Context, _ logr.Logger, secret *corev1.Secret)
 	return ctrlkit.NoRequeue()
 }
 
-func setUp(mgr ctrl.Manager) error {
-	engine, err := step.New(step.Options[*Simple]{Name: "simple", Client: mgr.GetClient()},
+func control(mgr ctrl.Manager) error {
+	return step.Control(mgr, step.Options[*Simple]{Name: "simple"},
 		step.Step[*Simple]{Name: "EnsureNonZeroDivisor", Do: ensureNonZeroDivisor},
 		step.Step[*Simple]{Name: "Divide", Do: func(_ context.Context, req *step.Request[*Simple]) error {
 			spec, status := req.Object.Spec, &req.Object.Status
@@ -53,10 +53,6 @@ func setUp(mgr ctrl.Manager) error {
 			return nil
 		}},
 	)
-	if err != nil {
-		return err
-	}
-	return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&Simple{}))
 }
 
 // Simple is that of examples/02_simple, which is another module.
@@ -80,7 +76,7 @@ func ensureNonZeroDivisor(_ context.Context, req *step.Request[*Simple]) error {
 	return nil
 }
 
-var _ = setUp // it is compiled, and examples/02_simple runs it
+var _ = control // it is compiled, and examples/02_simple runs it
 
 type impl struct{}
 

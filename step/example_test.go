@@ -34,12 +34,18 @@ func ExampleGetOrWait() {
 }
 
 // Things are reconciled when a Secret changes that they name.
-func ExampleEngine_WatchNamed() {
-	setUp := func(mgr ctrl.Manager, engine *step.Engine[*Thing]) error {
-		b := ctrl.NewControllerManagedBy(mgr).For(&Thing{}).Owns(&corev1.ConfigMap{})
-		return engine.Complete(engine.WatchNamed(b, &corev1.Secret{}, func(obj *Thing) []client.ObjectKey {
-			return []client.ObjectKey{{Name: obj.Labels["secret"]}}
-		}))
+func ExampleWatchNamed() {
+	secretOf := func(obj *Thing) []client.ObjectKey { return []client.ObjectKey{{Name: obj.Labels["secret"]}} }
+	readSecret := step.Step[*Thing]{
+		Name: "ReadSecret",
+		Do: func(ctx context.Context, req *step.Request[*Thing]) error {
+			_, err := step.GetOrWait[*corev1.Secret](ctx, req, secretOf(req.Object)[0])
+			return err // a wait, until the watch reports the Secret
+		},
+		Watches: func() []step.Watch { return []step.Watch{step.WatchNamed(&corev1.Secret{}, secretOf)} },
 	}
-	_ = setUp
+	control := func(mgr ctrl.Manager) error {
+		return step.Control(mgr, step.Options[*Thing]{Name: "thing"}, readSecret)
+	}
+	_ = control
 }

@@ -5,7 +5,6 @@ package step
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,14 +15,7 @@ import (
 // uses are those that are known when the controller is made.
 type uses struct {
 	mu       sync.Mutex                  // guards what follows
-	named    []permission.Use            // by WatchNamed
 	declared map[string][]permission.Use // by the name of a step, what it watches; nil until the controller is made
-}
-
-func (u *uses) addNamed(use permission.Use) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.named = append(u.named, use)
 }
 
 // setWatched records what a step watches, which it is asked only once for each controller.
@@ -44,12 +36,6 @@ func (u *uses) watched(step string) (list []permission.Use, known bool) {
 	return list, known
 }
 
-func (u *uses) ofWatchNamed() []permission.Use {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return slices.Clone(u.named)
-}
-
 func usesOfWatches(step string, watches []Watch) []permission.Use {
 	var list []permission.Use
 	for _, w := range watches {
@@ -64,7 +50,7 @@ func usesOfWatches(step string, watches []Watch) []permission.Use {
 //   - the kind of the engine: it is read, its status is written, and its metadata if there is a
 //     finalizer;
 //   - what the steps watch, and what they declare as Step.Uses;
-//   - Options.Uses, and the watches of [Engine.WatchNamed], once they are made;
+//   - Options.Uses;
 //   - Options.Recorder, which writes Kubernetes events.
 //
 // What else a step does in its code is not known. A simulation shows it: a test compares Needs with
@@ -88,7 +74,7 @@ func (e *Engine[T]) Needs() ([]permission.Need, error) {
 	for _, p := range e.plan.parts {
 		all = append(all, e.usesOf(p)...)
 	}
-	needs, err := permission.Needs(e.options.Client, append(all, e.uses.ofWatchNamed()...)...)
+	needs, err := permission.Needs(e.options.Client, all...)
 	if err != nil {
 		return nil, fmt.Errorf("needs of engine %q: %w", e.options.Name, err)
 	}

@@ -18,32 +18,26 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/internal/references"
-	"github.com/ctrlkit/ctrlkit/permission"
 )
 
-// WatchNamed adds a watch to b for objects that the reconciled ones name: a change of such an
-// object triggers a reconcile of those that name it.
+// WatchNamed returns a watch for objects that the reconciled ones name: a change of such an object
+// triggers a reconcile of those that name it.
 //
-//	b := ctrl.NewControllerManagedBy(mgr).For(&v1.Database{})
-//	passwords := func(db *v1.Database) []client.ObjectKey {
-//		return []client.ObjectKey{{Name: db.Spec.PasswordSecret}}
+//	readPassword := step.Step[*v1.Database]{
+//		Name: "ReadPassword", Do: read,
+//		Watches: func() []step.Watch { return []step.Watch{step.WatchNamed(&corev1.Secret{}, passwords)} },
 //	}
-//	return engine.Complete(engine.WatchNamed(b, &corev1.Secret{}, passwords))
 //
-// What to know of it:
+//	func passwords(db *v1.Database) []client.ObjectKey { return []client.ObjectKey{{Name: db.Spec.PasswordSecret}} }
 //
-//   - Named returns the keys of the objects that obj names. It depends on nothing but obj, and does
-//     not change it. A key without a name is ignored; one without a namespace is in that of obj, if
-//     the watched kind has namespaces.
-//   - Which object names which is kept in memory, from the events of the controller: nothing is
-//     listed, and no index of the cache is needed.
-//   - A filter that was given to b before, with WithEventFilter, hides the events that it drops.
-//   - The journal has the causes, as with [Engine.WrapHandler].
-func (e *Engine[T]) WatchNamed(b *builder.Builder, watched client.Object, named func(obj T) []client.ObjectKey, options ...builder.WatchesOption) *builder.Builder {
-	e.uses.addNamed(permission.Use{Object: watched, Verbs: permission.Reads(), By: "engine " + e.options.Name + ": watches what its objects name"})
-	return e.watchNamed(b, watched, &references.Index[T]{
-		Named: func(obj client.Object) []client.ObjectKey { return named(obj.(T)) }, //nolint:errcheck // the index passes only these
-	}, options...)
+// Named returns the keys of the objects that obj names. It depends on nothing but obj, and does not
+// change it. A key without a name is ignored; one without a namespace is in that of obj, if the
+// watched kind has namespaces. Which object names which is kept in memory, from the events of the
+// controller: nothing is listed, and no index of the cache is needed.
+func WatchNamed[T client.Object](watched client.Object, named func(obj T) []client.ObjectKey) Watch {
+	return Watch{Object: watched, NamedBy: func(obj client.Object) []client.ObjectKey {
+		return named(obj.(T)) //nolint:errcheck // the engine passes only these
+	}}
 }
 
 func (e *Engine[T]) watchNamed(b *builder.Builder, watched client.Object, r *references.Index[T], options ...builder.WatchesOption) *builder.Builder {
@@ -69,14 +63,14 @@ func namespaced(c client.Client, obj client.Object) bool {
 //	key := client.ObjectKey{Name: req.Object.Spec.PasswordSecret}
 //	secret, err := step.GetOrWait[*corev1.Secret](ctx, req, key)
 //	if err != nil {
-//		return ctrlkit.RequeueIfError(err)
+//		return err
 //	}
 //
 // What to know of it:
 //
 //   - O is a pointer to a struct.
 //   - A key without a namespace is in that of req.Object, if the kind has namespaces.
-//   - Only a watch ends the wait: see [Engine.WatchNamed]. While the kind itself is missing, it is
+//   - Only a watch ends the wait: see [WatchNamed]. While the kind itself is missing, it is
 //     also tried again after a minute.
 //   - ctrlkit.Waits(err) distinguishes a wait from other errors.
 func GetOrWait[O, T client.Object](ctx context.Context, req *Request[T], key client.ObjectKey) (O, error) {

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -37,10 +36,7 @@ func TestWatchNamed(t *testing.T) {
 		c.create(b, thing("c", nil))
 		var log []string
 		c.start(operator{
-			name: "named", steps: steps{doing("Note", does(func(_ context.Context, req *request) { addTo(&log, req.Object.Name) }))},
-			watchWith: func(e *step.Engine[*Thing], b *builder.Builder) *builder.Builder {
-				return e.WatchNamed(b, &corev1.ConfigMap{}, namedBy)
-			},
+			name: "named", steps: steps{watching(doing("Note", does(func(_ context.Context, req *request) { addTo(&log, req.Object.Name) })), step.WatchNamed(&corev1.ConfigMap{}, namedBy))},
 		})
 		wants := func(names ...string) { // since it was called before
 			t.Helper()

@@ -152,7 +152,7 @@ type Watch struct {
 	// nil.
 	Named func(obj client.Object, kind schema.GroupKind) []client.ObjectKey
 	// NamedBy returns the keys of the watched objects on which an object of the engine depends. It
-	// is reconciled when one of them changes, as with [Engine.WatchNamed], which says what the
+	// is reconciled when one of them changes, as with [WatchNamed], which says what the
 	// function may do. It may be nil.
 	NamedBy func(obj client.Object) []client.ObjectKey
 	// NamedAs returns keys by which NamedBy knows a watched object, besides its own: one of each of

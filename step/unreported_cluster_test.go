@@ -54,7 +54,7 @@ func TestIdleObjectsAndTheirWatches(t *testing.T) {
 				} {
 					c.create(obj)
 				}
-				engine := c.start(operator{name: "things", skipUnchanged: true, namespaces: namespaces, steps: []step.Step[*Thing]{doing("A", readingAll)}, watchWith: watchingAll})
+				engine := c.start(operator{name: "things", skipUnchanged: true, namespaces: namespaces, steps: []step.Step[*Thing]{watching(doing("A", readingAll), step.WatchNamed(&corev1.Secret{}, func(*Thing) []client.ObjectKey { return []client.ObjectKey{{Name: "named"}} }))}, watchWith: watchingAll})
 				pass(5 * time.Second)
 				reconcileOnce := func() {
 					synctest.Wait() // the worker of the controller is idle
@@ -91,12 +91,11 @@ func readingAll(ctx context.Context, req *request) error {
 
 // watchingAll adds a watch of each way for what readingAll reads.
 func watchingAll(e *step.Engine[*Thing], b *builder.Builder) *builder.Builder {
-	named := func(*Thing) []client.ObjectKey { return []client.ObjectKey{{Name: "named"}} }
 	mapped := func(_ context.Context, obj client.Object) []reconcile.Request {
 		if obj.GetName() != "mapped" {
 			return nil
 		}
 		return []reconcile.Request{thingRequest}
 	}
-	return e.WatchNamed(b.Owns(&corev1.ConfigMap{}), &corev1.Secret{}, named).Watches(&corev1.Service{}, e.WrapHandler(handler.EnqueueRequestsFromMapFunc(mapped)))
+	return b.Owns(&corev1.ConfigMap{}).Watches(&corev1.Service{}, e.WrapHandler(handler.EnqueueRequestsFromMapFunc(mapped)))
 }

@@ -55,7 +55,7 @@ func (u *unwatched) isFirst(kind schema.GroupKind) bool {
 }
 
 // remedyUnwatched is what the authors of an operator can do about a kind that nothing watches.
-const remedyUnwatched = "watch the kind with Owns, Watches and Engine.WrapHandler, or Engine.WatchNamed; " +
+const remedyUnwatched = "watch the kind with Watches of a step, such as WatchNamed, or with Owns, or Watches and Engine.WrapHandler; " +
 	"list what Connect of an external resource reads in external.Options.Reads; " +
 	"or return a time, as ctrlkit.RequeueWithin and ctrlkit.Poll do; " +
 	"or list it in Options.Unwatched if a change need not be noticed"

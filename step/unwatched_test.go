@@ -145,9 +145,7 @@ func unwatchedCases() []unwatchedCase {
 		{name: "watched", do: then(get, done), watch: func(e *step.Engine[*Thing], b *builder.Builder, _ cache.Cache) *builder.Builder {
 			return b.Watches(&corev1.Secret{}, e.WrapHandler(toNothing))
 		}},
-		{name: "named", do: then(get, done), watch: func(e *step.Engine[*Thing], b *builder.Builder, _ cache.Cache) *builder.Builder {
-			return e.WatchNamed(b, &corev1.Secret{}, func(*Thing) []client.ObjectKey { return []client.ObjectKey{{Name: "x"}} })
-		}},
+		{name: "named", do: then(get, done), extra: watching(doing("Watch", passes), step.WatchNamed(&corev1.Secret{}, func(*Thing) []client.ObjectKey { return []client.ObjectKey{{Name: "x"}} }))},
 		{name: "its metadata is watched", unstarted: true, do: then(get, done), watch: watched(func(b *builder.Builder) { b.WatchesMetadata(&corev1.Secret{}, toNothing) })},
 		{name: "watched unstructured", do: then(get, done), watch: watched(func(b *builder.Builder) { b.Watches(unstructuredSecret(), toNothing) })},
 		{name: "partial metadata is watched", unstarted: true, do: then(get, done), watch: watched(func(b *builder.Builder) { b.Watches(secretMetadata(), toNothing) })},
@@ -230,7 +228,7 @@ func TestUnwatchedReads(t *testing.T) {
 				t.Errorf("%d lines in the log, want %d:\n%s", len(lines), len(test.want), strings.Join(lines, "\n"))
 			}
 			for _, line := range lines {
-				for _, want := range []string{`"readKind"="Secret"`, `"step"="Read"`, `"controller"="things"`, "Engine.WatchNamed", "RequeueAfter", "Options.Unwatched"} {
+				for _, want := range []string{`"readKind"="Secret"`, `"step"="Read"`, `"controller"="things"`, "WatchNamed", "RequeueWithin", "Options.Unwatched"} {
 					if !strings.Contains(line, want) {
 						t.Errorf("the log does not say %s: %s", want, line)
 					}

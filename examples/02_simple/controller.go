@@ -11,7 +11,6 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/02_simple/api/v1"
-	"github.com/ctrlkit/ctrlkit/operator"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -21,27 +20,15 @@ import (
 
 //go:generate go tool controller-gen rbac:roleName=simple-operator paths=. output:rbac:dir=config/rbac
 
+// options skip what is unchanged: the result depends only on the spec.
+var options = step.Options[*v1.Simple]{Name: "simple", SkipUnchanged: true}
+
 // control adds the controller of Simples to a manager.
 func control(mgr ctrl.Manager) error {
-	_, err := addController(mgr)
-	return err
+	return step.Control(mgr, options, nonZeroDivisor, division)
 }
 
-// addController adds the controller, and returns its engine.
-func addController(mgr ctrl.Manager) (*step.Engine[*v1.Simple], error) {
-	engine, err := step.New(step.Options[*v1.Simple]{
-		Name: "simple", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("simple-operator"),
-		Observers:     operator.ObserversOf(mgr),
-		SkipUnchanged: true, // the result depends only on the spec
-	},
-		nonZeroDivisor,
-		step.Step[*v1.Simple]{Name: "Divide", Do: divide},
-	)
-	if err != nil {
-		return nil, err
-	}
-	return engine, engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Simple{}))
-}
+var division = step.Step[*v1.Simple]{Name: "Divide", Do: divide}
 
 // nonZeroDivisor keeps the condition DivisorNonZero, and ends the reconcile if the divisor is zero.
 var nonZeroDivisor = step.Step[*v1.Simple]{

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"testing"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -52,6 +53,7 @@ func TestSimulationNamesTheMissingRule(t *testing.T) {
 
 func needsOf(t *testing.T) (declared, used []permission.Need) {
 	return exampletest.Needs(t, simWorkload(t), func(mgr ctrl.Manager, _ *sim.Process) (*step.Engine[*v1.Simple], error) {
-		return addController(mgr)
+		engine, err := step.FromManager(mgr, options, nonZeroDivisor, division)
+		return engine, errors.Join(err, control(mgr))
 	})
 }

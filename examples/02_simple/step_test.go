@@ -8,11 +8,10 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/02_simple/api/v1"
-	"github.com/ctrlkit/ctrlkit/step"
 )
 
 func TestDivide(t *testing.T) {
-	got := ctrlkittest.Do(t, step.Step[*v1.Simple]{Name: "Divide", Do: divide}, newSimple(7, 2), ctrlkittest.WithScheme(simScheme(t)), ctrlkittest.WithCRDs("config/crd/bases"))
+	got := ctrlkittest.Do(t, division, newSimple(7, 2), ctrlkittest.WithScheme(simScheme(t)), ctrlkittest.WithCRDs("config/crd/bases"))
 	if want := `{"status":{"quotient":3,"remainder":1}}`; got.Saved != want || got.Err != nil {
 		t.Errorf("saved %s and error %v, want %s", got.Saved, got.Err, want)
 	}

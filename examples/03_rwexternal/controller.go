@@ -6,13 +6,10 @@ package main
 import (
 	"cmp"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
-	"github.com/ctrlkit/ctrlkit/operator"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -24,25 +21,11 @@ import (
 //go:generate go tool controller-gen rbac:roleName=rwexternal-operator paths=. output:rbac:dir=config/rbac
 //go:generate go tool ctrlkit generate finalizer-policy --finalizer demo.ctrlkit.dev/rwexternal --output config/admission/policy.yaml rwexternals.v1.demo.ctrlkit.dev
 
-// addController adds the controller of RWExternals to a manager.
-func addController(mgr ctrl.Manager) error {
-	engine, err := step.New(step.Options[*v1.RWExternal]{
-		Name: "rwexternal", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("rwexternal-operator"),
-		Observers:     operator.ObserversOf(mgr),
-		SkipUnchanged: true, // it depends only on the spec and two Secrets
-	},
-		input,
-		newOutput(),
-	)
-	if err != nil {
-		return err
-	}
-	// The step watches what it writes. The input belongs to others: a change of a Secret enqueues the
-	// objects that name it.
-	b := ctrl.NewControllerManagedBy(mgr).For(&v1.RWExternal{})
-	return engine.Complete(engine.WatchNamed(b, &corev1.Secret{}, func(obj *v1.RWExternal) []client.ObjectKey {
-		return []client.ObjectKey{inputOf(obj)}
-	}))
+// control adds the controller of RWExternals to a manager.
+func control(mgr ctrl.Manager) error {
+	return step.Control(mgr, step.Options[*v1.RWExternal]{
+		Name: "rwexternal", SkipUnchanged: true, // it depends only on the spec and two Secrets
+	}, input, newOutput())
 }
 
 func inputOf(obj *v1.RWExternal) types.NamespacedName {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
@@ -26,6 +27,12 @@ var input = step.Step[*v1.RWExternal]{
 	Name:       "ReadInput",
 	Conditions: []condition.Declaration{{Type: v1.ConditionInputReady}},
 	Do:         readInput,
+	// The input belongs to others: a change of a Secret reconciles the objects that name it.
+	Watches: func() []step.Watch {
+		return []step.Watch{step.WatchNamed(&corev1.Secret{}, func(obj *v1.RWExternal) []types.NamespacedName {
+			return []types.NamespacedName{inputOf(obj)}
+		})}
+	},
 }
 
 func readInput(ctx context.Context, req *step.Request[*v1.RWExternal]) error {

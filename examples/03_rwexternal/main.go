@@ -19,7 +19,7 @@ import (
 var rwExternal = operator.Operator{
 	Name:     "rwexternal.demo.ctrlkit.dev",
 	Types:    []func(*runtime.Scheme) error{v1.AddToScheme},
-	Controls: []func(ctrl.Manager) error{addController},
+	Controls: []func(ctrl.Manager) error{control},
 }
 
 func main() { rwExternal.Main() }

@@ -20,7 +20,6 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/apply"
 	v1 "github.com/ctrlkit/ctrlkit/examples/04_website/api/v1"
-	"github.com/ctrlkit/ctrlkit/operator"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -37,23 +36,28 @@ import (
 //go:generate go tool controller-gen rbac:roleName=website-operator paths=. output:rbac:dir=config/rbac
 //go:generate go tool ctrlkit generate finalizer-policy --finalizer web.ctrlkit.dev/website --output config/admission/policy.yaml websites.v1.web.ctrlkit.dev
 
-// addController adds the controller of Websites to a manager, and returns its engine.
-func addController(mgr ctrl.Manager, dns DNS) (*step.Engine[*v1.Website], error) {
-	engine, err := step.New(step.Options[*v1.Website]{
-		Name: "website", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("website-operator"),
-		Observers: operator.ObserversOf(mgr), SkipUnchanged: true,
-	},
-		step.Step[*v1.Website]{Name: "Credentials", Do: readCredentials},
-		newParts(),
-		step.Step[*v1.Website]{Name: "DNS", Do: dnsRecord{dns}.ensure, Cleanup: dnsRecord{dns}.remove},
-	)
-	if err != nil {
-		return nil, err
+var options = step.Options[*v1.Website]{Name: "website", SkipUnchanged: true}
+
+// control returns what adds the controller of Websites to a manager.
+func control(dns DNS) func(ctrl.Manager) error {
+	return func(mgr ctrl.Manager) error {
+		return step.Control(mgr, options, readSecret, newParts(), newRecord(dns))
 	}
-	b := ctrl.NewControllerManagedBy(mgr).For(&v1.Website{})
-	return engine, engine.Complete(engine.WatchNamed(b, &corev1.Secret{}, func(site *v1.Website) []client.ObjectKey {
-		return []client.ObjectKey{{Name: site.Spec.CredentialsSecret}}
-	}))
+}
+
+// newRecord returns the step that keeps the DNS record of a Website.
+func newRecord(dns DNS) step.Step[*v1.Website] {
+	return step.Step[*v1.Website]{Name: "DNS", Do: dnsRecord{dns}.ensure, Cleanup: dnsRecord{dns}.remove}
+}
+
+// readSecret waits for the credentials, and follows their changes.
+var readSecret = step.Step[*v1.Website]{
+	Name: "Credentials", Do: readCredentials,
+	Watches: func() []step.Watch {
+		return []step.Watch{step.WatchNamed(&corev1.Secret{}, func(site *v1.Website) []client.ObjectKey {
+			return []client.ObjectKey{{Name: site.Spec.CredentialsSecret}}
+		})}
+	},
 }
 
 // credentials is the hash of the Secret, which readCredentials passes to the Deployment.

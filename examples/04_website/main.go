@@ -21,11 +21,8 @@ func main() { website(newMemoryDNS()).Main() } // a real one would be a client o
 // website is the operator, with the DNS that main or a test gives it.
 func website(dns DNS) operator.Operator {
 	return operator.Operator{
-		Name:  "website.web.ctrlkit.dev",
-		Types: []func(*runtime.Scheme) error{v1.AddToScheme},
-		Controls: []func(ctrl.Manager) error{func(mgr ctrl.Manager) error {
-			_, err := addController(mgr, dns)
-			return err
-		}},
+		Name:     "website.web.ctrlkit.dev",
+		Types:    []func(*runtime.Scheme) error{v1.AddToScheme},
+		Controls: []func(ctrl.Manager) error{control(dns)},
 	}
 }

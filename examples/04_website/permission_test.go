@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"testing"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,7 +19,9 @@ import (
 // allows that and no more.
 func TestRoleIsWhatTheOperatorNeeds(t *testing.T) {
 	declared, used := exampletest.Needs(t, simWorkload(t), func(mgr ctrl.Manager, p *sim.Process) (*step.Engine[*v1.Website], error) {
-		return addController(mgr, simDNS{p.External("dns")})
+		dns := simDNS{p.External("dns")}
+		engine, err := step.FromManager(mgr, options, readSecret, newParts(), newRecord(dns))
+		return engine, errors.Join(err, control(dns)(mgr))
 	})
 	exampletest.CheckRole(t, declared, used)
 	exampletest.CheckRoleIsMinimal(t, declared)

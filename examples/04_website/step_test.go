@@ -33,7 +33,7 @@ func TestCredentials(t *testing.T) {
 	hashOf := func(secret *corev1.Secret) (hash string) {
 		t.Helper()
 		got := ctrlkittest.Do(t, step.GroupOrdered("both",
-			step.Step[*v1.Website]{Name: "Credentials", Do: readCredentials},
+			readSecret,
 			step.Step[*v1.Website]{Name: "Look", Do: func(_ context.Context, req *step.Request[*v1.Website]) error {
 				hash, _ = step.Lookup(req, credentials)
 				return nil
@@ -53,7 +53,7 @@ func TestCredentials(t *testing.T) {
 }
 
 func TestCredentialsAreWaitedFor(t *testing.T) {
-	got := ctrlkittest.Do(t, step.Step[*v1.Website]{Name: "Credentials", Do: readCredentials}, newShop(), kit(t)...)
+	got := ctrlkittest.Do(t, readSecret, newShop(), kit(t)...)
 	if diff := cmp.Diff([]string{"Secret default/credentials"}, got.Waits); diff != "" || got.Passed || got.Err != nil {
 		t.Errorf("got %+v; waits (-want +got):\n%s", got, diff)
 	}
@@ -120,7 +120,7 @@ func TestPartsOfOthersAreLeftAlone(t *testing.T) {
 
 func TestRecord(t *testing.T) {
 	dns := newMemoryDNS()
-	record := step.Step[*v1.Website]{Name: "DNS", Do: dnsRecord{dns}.ensure, Cleanup: dnsRecord{dns}.remove}
+	record := newRecord(dns)
 	if got := ctrlkittest.Do(t, record, newShop(), kit(t)...); !got.Passed || got.After != 10*time.Minute || dns.target("shop.example.com") != "shop.default.svc" {
 		t.Errorf("got %+v and target %q", got, dns.target("shop.example.com"))
 	}

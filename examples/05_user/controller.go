@@ -4,13 +4,9 @@
 package main
 
 import (
-	"context"
-
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
 	"github.com/ctrlkit/ctrlkit/external"
@@ -41,42 +37,21 @@ type dependencies struct {
 
 // addControllers adds the controllers of Servers and of Users to a manager.
 func addControllers(mgr ctrl.Manager, d dependencies) error {
-	observers := operator.ObserversOf(mgr)
-	recorder, serverOf, credentialsOf := mgr.GetEventRecorder("mysql-operator"), newServerReference(), newCredentialsReference()
-	userServerOf := newUserServerReference()
+	serverOf, credentialsOf, userServerOf := newServerReference(), newCredentialsReference(), newUserServerReference()
 	ofUsers := accounts{d, userServerOf}
-	servers, err := step.New(step.Options[*v1.Server]{
-		Name: "server", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: recorder, Observers: observers, SkipUnchanged: true,
-	}, d.connection(), reference.Require(reference.Of[*v1.Server](credentialsOf)), reference.Protect[*v1.Server](serverOf, userServerOf))
+	err := step.Control(mgr, step.Options[*v1.Server]{Name: "server", SkipUnchanged: true},
+		d.connection(), reference.Require(reference.Of[*v1.Server](credentialsOf)), reference.Protect[*v1.Server](serverOf, userServerOf))
 	if err != nil {
 		return err
 	}
 	// Credentials stay as long as a Server has Users and Databases to delete with them, also when
 	// all of their namespace is deleted at once.
-	guard := reference.GuardOptions{Name: "mysql-operator", Recorder: recorder, Observers: observers}
+	guard := reference.GuardOptions{Name: "mysql-operator", Recorder: mgr.GetEventRecorder("mysql-operator"), Observers: operator.ObserversOf(mgr)}
 	if err := reference.Guard(mgr, guard, credentialsOf); err != nil {
 		return err
 	}
-	b := ctrl.NewControllerManagedBy(mgr).For(&v1.Server{})
-	if err := servers.Complete(b); err != nil {
-		return err
-	}
-
-	users, err := step.New(step.Options[*v1.User]{
-		Name: "user", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: recorder, Observers: observers, SkipUnchanged: true,
-	}, lifecycle.New("User", ofUsers, ofUsers.options()))
+	err = step.Control(mgr, step.Options[*v1.User]{Name: "user", SkipUnchanged: true}, lifecycle.New("User", ofUsers, ofUsers.options()))
 	if err != nil {
-		return err
-	}
-	b = ctrl.NewControllerManagedBy(mgr).For(&v1.User{}).Owns(&corev1.Secret{})
-	b.Watches(&corev1.Secret{}, users.WrapHandler(handler.EnqueueRequestsFromMapFunc(onServersOf(mgr.GetClient(), func(list *v1.UserList) []named {
-		var all []named
-		for i := range list.Items {
-			all = append(all, named{list.Items[i].Spec.Server, client.ObjectKeyFromObject(&list.Items[i])})
-		}
-		return all
-	}))))
-	if err := users.Complete(b); err != nil {
 		return err
 	}
 	return addDatabases(mgr, d, serverOf)
@@ -84,11 +59,8 @@ func addControllers(mgr ctrl.Manager, d dependencies) error {
 
 // addDatabases adds the controller of Databases, their audits and imports.
 func addDatabases(mgr ctrl.Manager, d dependencies, serverOf *reference.Reference[*v1.Database, *v1.Server]) error {
-	engine, err := step.New(step.Options[*v1.Database]{
-		Name: "database", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("mysql-operator"),
-		Observers: operator.ObserversOf(mgr), SkipUnchanged: true,
-	}, external.New("Database", databases{d, serverOf}, external.Options[*v1.Database]{
-		Identity: external.ByName(databaseName), Poll: poll, References: []reference.Of[*v1.Database]{serverOf},
+	err := step.Control(mgr, step.Options[*v1.Database]{Name: "database", SkipUnchanged: true}, external.New("Database", databases{d, serverOf}, external.Options[*v1.Database]{
+		Identity: external.ByName(databaseName), Poll: poll, References: []reference.Of[*v1.Database]{serverOf}, Reads: []client.Object{&corev1.Secret{}},
 		// MySQL stores no owners: whose a database is, is a claim. Several Servers may have one
 		// address.
 		ClaimNamespace: d.claims,
@@ -100,49 +72,5 @@ func addDatabases(mgr ctrl.Manager, d dependencies, serverOf *reference.Referenc
 	if err := external.ServeAudits(mgr, d.audits(mgr.GetAPIReader())); err != nil { // for ctrlkit orphans
 		return err
 	}
-	if err := external.ServeImports(mgr, d.imports(mgr.GetAPIReader())); err != nil { // for ctrlkit import
-		return err
-	}
-	b := ctrl.NewControllerManagedBy(mgr).For(&v1.Database{})
-	b.Watches(&corev1.Secret{}, engine.WrapHandler(handler.EnqueueRequestsFromMapFunc(onServersOf(mgr.GetClient(), func(list *v1.DatabaseList) []named {
-		var all []named
-		for i := range list.Items {
-			all = append(all, named{list.Items[i].Spec.Server, client.ObjectKeyFromObject(&list.Items[i])})
-		}
-		return all
-	}))))
-	return engine.Complete(b)
-}
-
-// named is an object and the Server that it names.
-type named struct {
-	server string
-	object client.ObjectKey
-}
-
-// onServersOf returns the objects whose Server has its credentials in a Secret. The Server names the
-// Secret, so that a watch for what an object names is not enough.
-func onServersOf[L any, P interface {
-	*L
-	client.ObjectList
-}](cache client.Reader, items func(P) []named) handler.MapFunc {
-	return func(ctx context.Context, secret client.Object) []reconcile.Request {
-		var servers v1.ServerList
-		objects := P(new(L))
-		inNamespace := client.InNamespace(secret.GetNamespace())
-		if cache.List(ctx, &servers, inNamespace) != nil || cache.List(ctx, objects, inNamespace) != nil {
-			return nil // the cache is not there any more
-		}
-		concerned := map[string]bool{}
-		for i := range servers.Items {
-			concerned[servers.Items[i].Name] = servers.Items[i].Spec.CredentialsSecret == secret.GetName()
-		}
-		var requests []reconcile.Request
-		for _, item := range items(objects) {
-			if concerned[item.server] {
-				requests = append(requests, reconcile.Request{NamespacedName: item.object})
-			}
-		}
-		return requests
-	}
+	return external.ServeImports(mgr, d.imports(mgr.GetAPIReader())) // for ctrlkit import
 }

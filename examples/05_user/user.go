@@ -50,7 +50,7 @@ var (
 // of Servers.
 func (a accounts) options() lifecycle.Options {
 	return lifecycle.Options{
-		Refresh: poll, Watches: a.server.Watches(),
+		Refresh: poll, Watches: append(a.server.Watches(), step.Watch{Object: &corev1.Secret{}, Read: true, Owned: true}), // credentials, and passwords
 		Conditions: append([]condition.Declaration{{Type: v1.ConditionServerFound}, {Type: v1.ConditionInSync, Weight: condition.WeightInformational}}, a.server.Conditions()...),
 	}
 }

@@ -36,17 +36,14 @@ type settings struct {
 
 // addControllers adds the controllers of Streams and Consumers to a manager.
 func addControllers(mgr ctrl.Manager, s settings) error {
-	servers, streamOf, credentialsOf, observers := newServers(s.address, s.dial), newStreamReference(), newCredentialsReference(), operator.ObserversOf(mgr)
+	servers, streamOf, credentialsOf := newServers(s.address, s.dial), newStreamReference(), newCredentialsReference()
 	if err := mgr.Add(&servers.pool); err != nil { // it closes the connections when the operator ends
 		return err
 	}
 	calls := external.Calls[*v1.Stream]{ // for imports, too
 		Deadline: 5 * time.Second, System: func(obj *v1.Stream) string { return servers.address(obj.Spec.Server) },
 	}.Shared()
-	streamEngine, err := step.New(step.Options[*v1.Stream]{
-		Name: "stream", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("stream-operator"),
-		Observers: observers, SkipUnchanged: true,
-	},
+	err := step.Control(mgr, step.Options[*v1.Stream]{Name: "stream", SkipUnchanged: true},
 		external.New("Stream", streams{servers}, external.Options[*v1.Stream]{
 			Identity: external.ByName(streamName), Poll: s.poll, References: []reference.Of[*v1.Stream]{credentialsOf},
 			StoresOwner:      true, // in the metadata of the stream
@@ -60,17 +57,11 @@ func addControllers(mgr ctrl.Manager, s settings) error {
 	}
 	// Credentials stay as long as there are Streams to delete with them, also when all of their namespace
 	// is deleted at once.
-	guard := reference.GuardOptions{Name: "stream-operator", Recorder: mgr.GetEventRecorder("stream-operator"), Observers: observers}
+	guard := reference.GuardOptions{Name: "stream-operator", Recorder: mgr.GetEventRecorder("stream-operator"), Observers: operator.ObserversOf(mgr)}
 	if err := reference.Guard(mgr, guard, credentialsOf); err != nil {
 		return err
 	}
-	if err := streamEngine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Stream{})); err != nil {
-		return err
-	}
-	consumerEngine, err := step.New(step.Options[*v1.Consumer]{
-		Name: "consumer", Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("stream-operator"),
-		Observers: observers, SkipUnchanged: true,
-	},
+	err = step.Control(mgr, step.Options[*v1.Consumer]{Name: "consumer", SkipUnchanged: true},
 		external.New("Consumer", consumers{servers, streamOf}, external.Options[*v1.Consumer]{
 			Identity: external.ByName(consumerName), Poll: s.poll, References: []reference.Of[*v1.Consumer]{streamOf},
 			StoresOwner:      true,
@@ -90,8 +81,5 @@ func addControllers(mgr ctrl.Manager, s settings) error {
 	if err := external.ServeAudits(mgr, servers.audits(mgr.GetClient(), mgr.GetAPIReader())); err != nil { // for ctrlkit orphans
 		return err
 	}
-	if err := external.ServeImports(mgr, servers.imports(mgr.GetClient(), mgr.GetAPIReader(), calls)); err != nil { // for ctrlkit import
-		return err
-	}
-	return consumerEngine.Complete(ctrl.NewControllerManagedBy(mgr).For(&v1.Consumer{}))
+	return external.ServeImports(mgr, servers.imports(mgr.GetClient(), mgr.GetAPIReader(), calls)) // for ctrlkit import
 }

@@ -7,6 +7,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/ast/inspector"
@@ -163,19 +164,26 @@ func (s *setup) reconcilers(call *ast.CallExpr) {
 	}
 }
 
+// makers are the functions of package step that make an engine.
+var makers = []string{"New", "FromManager", "Control"}
+
 // library reads a call of a function of this module. What declares watches there is given objects of
 // the kinds, or has their types as type arguments.
 func (s *setup) library(call *ast.CallExpr, f *types.Func) {
 	p := s.program
 	arguments := p.typeArguments(call)
 	switch path := pathOf(f); {
-	case path == stepPath && f.Name() == "New" && len(arguments) == 1:
+	case path == stepPath && slices.Contains(makers, f.Name()) && len(arguments) == 1:
 		s.engines[arguments[0].String()] = call.Pos()
 		s.foreignSteps(call)
+		if f.Name() == "Control" {
+			s.completed[arguments[0].String()] = call.Pos()
+			s.watch(arguments[0])
+		}
 	case path == stepPath && (f.Name() == "Complete" || f.Name() == "Wire"):
 		s.complete(call)
 	case path == stepPath && f.Name() == "WatchNamed":
-		s.watchArgument(call, 1)
+		s.watchArgument(call, 0)
 	case path == handlersPath && f.Signature().Recv() == nil:
 		for _, t := range arguments {
 			s.watch(t)

@@ -105,7 +105,7 @@ func (u *undeclared) call(call *ast.CallExpr) {
 		u.declare(call.Args[1])
 	case isObject(f, conditionPath, "NewSet"):
 		u.sets = true
-	case isObject(f, stepPath, "New") && len(arguments) == 1, isObject(f, handlersPath, "Steps") && len(arguments) == 1:
+	case pathOf(f) == stepPath && slices.Contains(makers, f.Name()) && len(arguments) == 1, isObject(f, handlersPath, "Steps") && len(arguments) == 1:
 		u.engines[arguments[0].String()] = true
 		u.steps(call)
 	case !here && u.declares(p.info.TypeOf(call)):

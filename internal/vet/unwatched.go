@@ -115,7 +115,7 @@ func (w *wakeUps) message(r read, setup token.Pos, isEngine, timed bool) string 
 		return fmt.Sprintf("%s is read here to connect to an external system, and no controller of this package watches it: "+
 			"a change of it is noticed when the resource is polled, or after the backoff of a failure. Add &%s{} to Reads of external.Options", r.kind, r.kind)
 	case isEngine:
-		how = fmt.Sprintf("engine.WatchNamed(b, &%s{}, ...), or Related of a handler", r.kind)
+		how = fmt.Sprintf("step.WatchNamed(&%s{}, ...) in Watches of a step, or Related of a handler", r.kind)
 	}
 	return fmt.Sprintf("%s is read here and no controller of this package watches it: a change of it triggers no reconcile. "+
 		"Watch it where the controller is set up (%s) with %s, or return a time for the next reconcile", r.kind, placeText(w.pass, setup), how)

@@ -106,7 +106,7 @@ func stepReaderWorkload(bug Bug) sim.Workload {
 		if bug == stepReadsOnPurpose {
 			options.Unwatched = []client.Object{&corev1.Secret{}}
 		}
-		engine, err := step.New(options, step.Step[*Widget]{Name: "Secret", Do: func(ctx context.Context, req *step.Request[*Widget]) error {
+		read := step.Step[*Widget]{Name: "Secret", Do: func(ctx context.Context, req *step.Request[*Widget]) error {
 			_, err := step.GetOrWait[*corev1.Secret](ctx, req, client.ObjectKey{Name: req.Object.Spec.Secret})
 			switch polls := bug == stepReadsUntilLater || bug == stepReadsOnPurpose; {
 			case polls && len(ctrlkit.Waits(err)) > 0: // only a watch ends the wait
@@ -115,14 +115,16 @@ func stepReaderWorkload(bug Bug) sim.Workload {
 				return ctrlkit.RequeueWithin(patience)
 			}
 			return err
-		}})
+		}}
+		if bug == Right {
+			read.Watches = func() []step.Watch {
+				return []step.Watch{step.WatchNamed(&corev1.Secret{}, func(w *Widget) []client.ObjectKey { return []client.ObjectKey{{Name: w.Spec.Secret}} })}
+			}
+		}
+		engine, err := step.New(options, read)
 		if err != nil {
 			return err
 		}
-		b := ctrl.NewControllerManagedBy(mgr).For(&Widget{})
-		if bug == Right {
-			b = engine.WatchNamed(b, &corev1.Secret{}, func(w *Widget) []client.ObjectKey { return []client.ObjectKey{{Name: w.Spec.Secret}} })
-		}
-		return engine.Complete(b)
+		return engine.Complete(ctrl.NewControllerManagedBy(mgr).For(&Widget{}))
 	})
 }

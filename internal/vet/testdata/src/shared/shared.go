@@ -76,8 +76,8 @@ func (r *reconciler) requests(ctx context.Context, obj client.Object) []reconcil
 }
 
 func setUp(ctx context.Context, mgr ctrl.Manager, r *reconciler, engine *step.Engine[*corev1.Pod], pods corelisters.PodLister) error {
-	b := ctrl.NewControllerManagedBy(mgr).For(&corev1.Pod{}).Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.requests))
-	engine.WatchNamed(b, &corev1.Secret{}, func(pod *corev1.Pod) []client.ObjectKey {
+	_ = ctrl.NewControllerManagedBy(mgr).For(&corev1.Pod{}).Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.requests))
+	step.WatchNamed(&corev1.Secret{}, func(pod *corev1.Pod) []client.ObjectKey {
 		pod.Name = "" // want `WatchNamed calls the function with it`
 		return nil
 	})

@@ -16,7 +16,7 @@ import (
 type parts struct{}
 
 func (p parts) do(ctx context.Context, req *step.Request[*appsv1.Deployment]) error {
-	if _, err := step.GetOrWait[*corev1.Secret](ctx, req, client.ObjectKey{Name: "credentials"}); err != nil { // want `corev1.Secret is read here .* with engine.WatchNamed`
+	if _, err := step.GetOrWait[*corev1.Secret](ctx, req, client.ObjectKey{Name: "credentials"}); err != nil { // want `corev1.Secret is read here .* with step.WatchNamed`
 		return err
 	}
 	return p.readPods(ctx, req.Client)
