@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/ctrlkit/ctrlkit/permission"
+	"github.com/ctrlkit/ctrlkit/internal/permission"
 )
 
 // uses are what is done with the declared kinds.

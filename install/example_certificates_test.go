@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/ctrlkit/ctrlkit/install"
-	"github.com/ctrlkit/ctrlkit/permission"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // What main.go has: the webhook server gets its certificates, and the replica is ready when the API
@@ -45,7 +45,7 @@ func ExampleRotator_Rules() {
 		panic(err)
 	}
 	role, clusterRole := certs.Rules()
-	fmt.Print("in a Role:\n", permission.Markers(role), "in a ClusterRole:\n", permission.Markers(clusterRole))
+	fmt.Print("in a Role:\n", step.Markers(role), "in a ClusterRole:\n", step.Markers(clusterRole))
 	// Output:
 	// in a Role:
 	// // +kubebuilder:rbac:groups="",resources=secrets,verbs=create

@@ -64,7 +64,7 @@ type Operator struct {
 	Sharding *ShardOptions
 }
 
-// Main runs the operator until the process is told to end, as all that main does. It
+// Main runs the operator until the process is to end, as all that main does. It
 //
 //   - adds to flag.CommandLine, and parses, the flags of [BindFlags], those of zap for the log,
 //     those of Flags, --leader-elect and --leader-election-namespace;

@@ -18,7 +18,7 @@ import (
 
 // A Shard is the part of a ring that this process has. [NewShardManager] makes it, and [ShardOf]
 // finds it, for the options Shard of engines and of registries of handlers. They alone need most of
-// its methods; Name, Ring, Holds and String are for whoever reports about it. A nil *Shard is that
+// its methods; Name, Ring, Holds and String are for reports about it. A nil *Shard is that
 // of an operator without a ring: every object is its own. It is safe for concurrent use.
 type Shard = shard.Shard
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
-	"github.com/ctrlkit/ctrlkit/permission"
+	"github.com/ctrlkit/ctrlkit/internal/permission"
 )
 
 // The environment variables by which ctrlkit rbac asks what an operator needs.

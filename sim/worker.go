@@ -29,7 +29,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/sim/report"
-	"github.com/ctrlkit/ctrlkit/permission"
+	"github.com/ctrlkit/ctrlkit/internal/permission"
 )
 
 // Plans are run by processes of their own, copies of the test binary: a panic or a data race then

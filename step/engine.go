@@ -30,7 +30,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/shard"
 	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/permission"
 )
 
 // Options configure an engine. Name and Client are required, all else may be zero.
@@ -138,7 +137,7 @@ type Options[T client.Object] struct {
 
 	// Uses are what the steps do with objects of other kinds, where they do not declare it
 	// themselves: see Step.Uses and [Engine.Needs].
-	Uses []permission.Use
+	Uses []Use
 
 	// Shard is the part of a ring whose objects the engine reconciles; see
 	// operator.NewShardManager. Without one, as without a ring, every object is the engine's own.

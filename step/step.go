@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/permission"
 )
 
 // A Step is a part of the work for an object of type T: a name, and the functions that it has. What
@@ -125,7 +124,7 @@ type Step[T client.Object] struct {
 	// Uses are what the step does with objects of other kinds besides watching them, and with the
 	// subresources of its own, so that the permissions of the operator follow: see [Engine.Needs].
 	// What Watches returns is also read, and what the engine writes needs no declaration.
-	Uses []permission.Use
+	Uses []Use
 
 	// Plan is how the package that has made the step answers what Do would write, such as
 	// apply.PlanFor. It is nil for a step of one's own.

@@ -11,7 +11,6 @@ import (
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/02_simple/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
-	"github.com/ctrlkit/ctrlkit/permission"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -28,7 +27,7 @@ func TestRoleIsWhatTheOperatorNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, needs := range map[string][]permission.Need{"declared": declared, "used": used} {
+	for name, needs := range map[string][]step.Need{"declared": declared, "used": used} {
 		c := policy.Compare(operator, needs)
 		for _, m := range c.Missing {
 			t.Errorf("%s by %q: %s", name, m.By, m.Text)
@@ -51,7 +50,7 @@ func TestSimulationNamesTheMissingRule(t *testing.T) {
 	exampletest.CheckRefusals(t, simWorkload, used)
 }
 
-func needsOf(t *testing.T) (declared, used []permission.Need) {
+func needsOf(t *testing.T) (declared, used []step.Need) {
 	return exampletest.Needs(t, simWorkload(t), func(mgr ctrl.Manager, _ *sim.Process) (*step.Engine[*v1.Simple], error) {
 		engine, err := step.FromManager(mgr, options, nonZeroDivisor, division)
 		return engine, errors.Join(err, control(mgr))

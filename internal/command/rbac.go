@@ -19,7 +19,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/markers"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
-	"github.com/ctrlkit/ctrlkit/permission"
+	"github.com/ctrlkit/ctrlkit/internal/permission"
 )
 
 // rbacOptions are the flags of ctrlkit rbac.

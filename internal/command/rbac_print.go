@@ -12,7 +12,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/markers"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
-	"github.com/ctrlkit/ctrlkit/permission"
+	"github.com/ctrlkit/ctrlkit/internal/permission"
 )
 
 // rbacPrinter prints needs and comparisons. Its err is the first error.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
-	"github.com/ctrlkit/ctrlkit/permission"
+	"github.com/ctrlkit/ctrlkit/internal/permission"
 )
 
 // reported returns what o prints when a simulation has shown needs, and its exit code.

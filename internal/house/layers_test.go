@@ -76,7 +76,7 @@ var layers = map[string]int{
 	"internal/explanation":   4, // what an operator says of itself, independent of the engine
 	"internal/view":          5,
 	"operator":               6, // imports no engine: see independent
-	"permission":             0,
+	"internal/permission":    0,
 	"policy":                 1,
 	"lifecycle":              6,
 	"handlers":               6,

@@ -56,7 +56,7 @@ func SetShard(mgr manager.Manager, to *shard.Shard) error {
 // change changes what is known of a manager, and has it forgotten when the manager ends.
 func change(mgr manager.Manager, how func(*Shared)) error {
 	if !isKey(mgr) {
-		return fmt.Errorf("a manager of type %T can't be told from others: make it a pointer", mgr)
+		return fmt.Errorf("a manager of type %T can't be distinguished from others: make it a pointer", mgr)
 	}
 	mu.Lock()
 	s, already := known[mgr]

@@ -27,7 +27,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/markers"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
-	"github.com/ctrlkit/ctrlkit/permission"
+	"github.com/ctrlkit/ctrlkit/internal/permission"
 )
 
 // OnlyAccount is the value of Options.AsAccount for the ServiceAccount that the bindings name.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/writes"
-	"github.com/ctrlkit/ctrlkit/permission"
+	"github.com/ctrlkit/ctrlkit/internal/permission"
 )
 
 // mostTargets is how many objects are kept of each need, and mostStacks how many requests are asked

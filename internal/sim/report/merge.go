@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
-	"github.com/ctrlkit/ctrlkit/permission"
+	"github.com/ctrlkit/ctrlkit/internal/permission"
 )
 
 // Merge returns one document of several. Shards of the same simulation become one simulation, as if
