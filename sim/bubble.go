@@ -19,10 +19,10 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
 	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
+	"github.com/ctrlkit/ctrlkit/internal/permission"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/sim/report"
-	"github.com/ctrlkit/ctrlkit/internal/permission"
 )
 
 // A result is what one run of a workload has shown.

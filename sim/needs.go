@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/permission"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 )
 
 // The environment variables by which ctrlkit rbac asks what an operator needs.

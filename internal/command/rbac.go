@@ -18,8 +18,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/ctrlkit/ctrlkit/internal/markers"
-	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
 	"github.com/ctrlkit/ctrlkit/internal/permission"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
 )
 
 // rbacOptions are the flags of ctrlkit rbac.

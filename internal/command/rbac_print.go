@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/ctrlkit/ctrlkit/internal/markers"
-	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
 	"github.com/ctrlkit/ctrlkit/internal/permission"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
 )
 
 // rbacPrinter prints needs and comparisons. Its err is the first error.

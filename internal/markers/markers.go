@@ -17,8 +17,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
 	"github.com/ctrlkit/ctrlkit/internal/permission"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
 )
 
 // A Marker is a comment from which controller-gen makes rules.

@@ -26,8 +26,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/ctrlkit/ctrlkit/internal/markers"
-	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
 	"github.com/ctrlkit/ctrlkit/internal/permission"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
 )
 
 // OnlyAccount is the value of Options.AsAccount for the ServiceAccount that the bindings name.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
 	"github.com/ctrlkit/ctrlkit/internal/permission"
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
 )
 
 const auditedUser = "system:serviceaccount:system:manager"

@@ -11,9 +11,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ctrlkit/ctrlkit/internal/permission"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/writes"
-	"github.com/ctrlkit/ctrlkit/internal/permission"
 )
 
 // mostTargets is how many objects are kept of each need, and mostStacks how many requests are asked

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/permission"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 )
 
 // Merge returns one document of several. Shards of the same simulation become one simulation, as if

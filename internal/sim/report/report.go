@@ -17,9 +17,9 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/ctrlkit/ctrlkit/internal/permission"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
-	"github.com/ctrlkit/ctrlkit/internal/permission"
 )
 
 // Version is the version of the documents that this package writes.
