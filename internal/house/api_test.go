@@ -14,7 +14,6 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -32,10 +31,8 @@ func TestAPI(t *testing.T) {
 	recorded := map[string]bool{}
 	for _, p := range ownPackages(t) {
 		dir := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
-		if slices.ContainsFunc(strings.Split(dir, "/"), func(part string) bool {
-			return part == "internal" || part == "cmd" || part == "testdata"
-		}) {
-			continue // not for import
+		if isHidden(dir) {
+			continue
 		}
 		got, err := apiOf(p.ImportPath, dir)
 		must(t, err)
