@@ -20,8 +20,6 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 )
 
-func second[T, E any](_ T, e E) E { return e }
-
 func TestIgnoreExit(t *testing.T) {
 	wait := ctrlkit.Wait("a Secret")
 	continued := ctrlkit.RequeueWithin(time.Second)

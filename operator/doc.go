@@ -6,17 +6,13 @@
 //	var databases = operator.Operator{
 //		Name:     "databases.example.com", // of leader election
 //		Types:    []func(*runtime.Scheme) error{v1.AddToScheme},
-//		Controls: []func(ctrl.Manager) error{addController},
+//		Controls: []func(ctrl.Manager) error{control},
 //	}
 //
 //	func main() { databases.Main() }
 //
-//	func addController(mgr ctrl.Manager) error {
-//		engine, err := step.New(step.Options[*v1.Database]{
-//			...,
-//			Observers: operator.ObserversOf(mgr),
-//		}, ...)
-//		...
+//	func control(mgr ctrl.Manager) error {
+//		return step.Control(mgr, step.Options[*v1.Database]{Name: "database"}, createDatabase)
 //	}
 //
 // The program has the usual flags, a log, leader election, health checks, metrics, what "ctrlkit

@@ -23,9 +23,8 @@ import (
 )
 
 // An Operator says what the program of an operator consists of. [Operator.Main] is all of its main,
-// and
-// [Operator.Manager] makes the same manager in a test. Name and Controls are required, all else may be
-// zero.
+// and [Operator.Manager] makes the same manager in a test. Name and Controls are required, all else
+// may be zero.
 type Operator struct {
 	// Name is the ID of leader election: the name of the Lease, such as databases.example.com.
 	Name string
@@ -34,9 +33,8 @@ type Operator struct {
 	// there.
 	Types []func(*runtime.Scheme) error
 
-	// Controls add the controllers, or the handlers, to a manager. They find what observes them
-	// with
-	// [ObserversOf], and the shard with [ShardOf].
+	// Controls add the controllers, or the handlers, to a manager. The engines of step.Control have
+	// its observers and its shard; others find them with [ObserversOf] and [ShardOf].
 	Controls []func(mgr ctrl.Manager) error
 
 	// Observe are the options of [Observe]. If it is nil, they are [WithPage] alone.

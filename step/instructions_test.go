@@ -24,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -44,7 +43,7 @@ func (s *stage) run(ctx context.Context, req *request, instructions string) (err
 		case "poll":
 			err = ctrlkit.Poll(rest, 3*time.Second)
 		case "requeue":
-			err = ctrlkit.AsError(ctrl.Result{Requeue: true}, nil)
+			err = ctrlkit.AsError(ctrlkit.RequeueWithBackoff())
 		default:
 			err = s.try(ctx, req, verb, rest)
 		}
