@@ -236,7 +236,7 @@ func (j *joined) outcome() (ctrl.Result, error) {
 // asks for another reconcile.
 func hideTerminals(all outcome.Outcome[Waiting]) []error {
 	causes := all.Causes
-	if !slices.ContainsFunc(causes, isDropped) {
+	if !slices.ContainsFunc(causes, outcome.IsDropped) {
 		return causes
 	}
 	if !outcome.Requeues(all.Result) && !slices.ContainsFunc(causes, func(err error) bool { return !isSettled(err, nil) }) {
@@ -244,7 +244,7 @@ func hideTerminals(all outcome.Outcome[Waiting]) []error {
 	}
 	hidden := make([]error, len(causes))
 	for i, err := range causes {
-		hidden[i] = hideTerminal(err)
+		hidden[i] = outcome.HideTerminal(err)
 	}
 	return hidden
 }

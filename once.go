@@ -11,6 +11,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/ctrlkit/ctrlkit/internal/outcome"
 	"github.com/ctrlkit/ctrlkit/internal/outline"
 )
 
@@ -97,8 +98,8 @@ func isShared(err error) bool { return sharedIn(err) != nil }
 
 // sharedIn returns err, or what is hidden in it, if it is that of a Once, and nil otherwise.
 func sharedIn(err error) *sharedError {
-	if hidden, ok := err.(*retried); ok { //nolint:errorlint // not what an error in words wraps
-		err = hidden.err
+	if hidden, ok := err.(*outcome.Retried); ok { //nolint:errorlint // not what an error in words wraps
+		err = hidden.Err
 	}
 	s, _ := err.(*sharedError) //nolint:errorlint // as above
 	return s

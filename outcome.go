@@ -115,8 +115,8 @@ func IgnoreExit(result ctrl.Result, err error) (ctrl.Result, error) {
 	result, err = lift(result, err)
 	result = outcome.Normalize(result)
 	rest := withoutSignals(err)
-	if isDropped(rest) && (outcome.Requeues(result) || !isSettled(err, nil)) {
-		rest = hideTerminal(rest)
+	if outcome.IsDropped(rest) && (outcome.Requeues(result) || !isSettled(err, nil)) {
+		rest = outcome.HideTerminal(rest)
 	}
 	return result, rest
 }

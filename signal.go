@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -152,24 +151,9 @@ func walk(err error, action string, visit func(action string, err error)) {
 		action = a.Action
 	}
 	visit(action, err)
-	for _, part := range partsOf(err) {
+	for _, part := range outcome.Parts(err) {
 		walk(part, action, visit)
 	}
-}
-
-// partsOf returns what err wraps, nil if it wraps nothing.
-func partsOf(err error) []error {
-	switch e := err.(type) { //nolint:errorlint // the tree is walked node by node
-	case interface{ Unwrap() error }:
-		if inner := e.Unwrap(); inner != nil {
-			return []error{inner}
-		}
-	case interface{ Unwrap() []error }:
-		return slices.DeleteFunc(slices.Clone(e.Unwrap()), func(part error) bool { return part == nil })
-	case utilerrors.Aggregate:
-		return e.Errors()
-	}
-	return nil
 }
 
 // isJoin reports whether err is nothing but a list of errors without words of its own: one that
@@ -218,15 +202,15 @@ func without(err error, drop func(error) bool) (rest error, changed bool) {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked node by node
 	case *ActionError:
 		return withoutInner(err, e.Err, drop, func(inner error) error { return &ActionError{Action: e.Action, Err: inner} })
-	case *retried:
-		return withoutInner(err, e.err, drop, func(inner error) error { return &retried{inner} })
+	case *outcome.Retried:
+		return withoutInner(err, e.Err, drop, func(inner error) error { return &outcome.Retried{Err: inner} })
 	case *sharedError:
 		return withoutInner(err, e.err, drop, func(inner error) error { return &sharedError{inner} })
 	}
 	if isJoin(err) {
-		return withoutCauses(err, partsOf(err), drop)
+		return withoutCauses(err, outcome.Parts(err), drop)
 	}
-	parts := partsOf(err)
+	parts := outcome.Parts(err)
 	for _, part := range parts {
 		if rest, _ := without(part, drop); rest != nil {
 			return err, false

@@ -6,7 +6,6 @@ package handlers
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -126,29 +125,3 @@ func isStopping(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, context.Canceled) && !errors.Is(cause, tenure.ErrExpired)
 }
-
-// joined returns the texts of errors on one line.
-func joined(errs []error) string {
-	texts := make([]string, len(errs))
-	for i, err := range errs {
-		texts[i] = err.Error()
-	}
-	return strings.Join(texts, "; ")
-}
-
-// A passError has the failures of all handlers. It hides that one of them is terminal:
-// controller-runtime would drop the object, which each handler is tried again for.
-type passError struct {
-	err  error
-	text string
-}
-
-func (e *passError) Error() string { return e.text }
-
-// Is sees all causes but that one is terminal.
-func (e *passError) Is(target error) bool {
-	return target != reconcile.TerminalError(nil) && errors.Is(e.err, target)
-}
-
-// As finds the causes.
-func (e *passError) As(target any) bool { return errors.As(e.err, target) }

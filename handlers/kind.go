@@ -28,6 +28,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/cause"
+	"github.com/ctrlkit/ctrlkit/internal/outcome"
 	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
@@ -460,13 +461,9 @@ func (p *pass) causes() []journal.Cause {
 	return timer.Causes(p.seen, "", p.began)
 }
 
-// err returns what has failed, of all handlers.
-func (p *pass) err() error {
-	if len(p.errs) == 0 {
-		return nil
-	}
-	return &passError{errors.Join(p.errs...), joined(p.errs)}
-}
+// err returns what has failed, of all handlers. None is terminal: controller-runtime would drop the
+// object, which each handler is tried again for.
+func (p *pass) err() error { return outcome.HideTerminal(outcome.JoinErrors(p.errs)) }
 
 // finish records how the pass ended.
 func (p *pass) finish(ctx context.Context) {

@@ -6,8 +6,6 @@ package step
 import (
 	"cmp"
 	"context"
-	"errors"
-	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
+	outcomes "github.com/ctrlkit/ctrlkit/internal/outcome"
 	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/policy"
@@ -226,10 +225,10 @@ func (r *run[T]) finish(ctx context.Context, how journal.Result, out outcome) (r
 		// it, and count it among the errors.
 		log.FromContext(ctx).V(1).Info("Requeuing after a conflict", "failure", out.err.Error(), "after", out.delay)
 		return reconcile.Result{RequeueAfter: out.delay}, nil
-	case errors.Is(out.err, reconcile.TerminalError(nil)):
-		return reconcile.Result{}, &retried{out.err}
 	default:
-		return reconcile.Result{}, out.err
+		// Also if the error says that it is terminal, which is often not so: else controller-runtime
+		// would drop it.
+		return reconcile.Result{}, outcomes.HideTerminal(out.err)
 	}
 }
 
@@ -289,18 +288,3 @@ func (r *run[T]) detectHotLoop(ctx context.Context, failed bool) (slow time.Dura
 	}
 	return slow
 }
-
-// retried is a failure that is tried again, also if the error says that it is terminal:
-// controller-runtime would drop it, and what is called terminal is often not. In everything else it
-// is the error.
-type retried struct{ err error }
-
-func (e *retried) Error() string { return e.err.Error() }
-
-// Is hides that the error is terminal.
-func (e *retried) Is(target error) bool {
-	return reflect.TypeOf(target) != reflect.TypeOf(reconcile.TerminalError(nil)) && errors.Is(e.err, target)
-}
-
-// As finds the errors within.
-func (e *retried) As(target any) bool { return errors.As(e.err, target) }
