@@ -93,7 +93,7 @@ func ExampleHandler_unstructured() {
 		Name: "plan",
 		Kind: kind,
 		OnChange: func(_ context.Context, plan *unstructured.Unstructured) error {
-			return ctrlkit.AsError(ctrlkit.RequeueAfter(time.Hour))
+			return ctrlkit.RequeueWithin(time.Hour)
 		},
 	})
 	if err != nil {
