@@ -125,23 +125,22 @@ func TestFewErrors(t *testing.T) {
 // in which file. A comment names the analyzer that has to report the line.
 var plants = []struct{ file, code, planted string }{
 	{"input.go", "\t\"strconv\"\n", "\t\"strconv\"\n\t\"time\"\n\n\t\"sigs.k8s.io/controller-runtime/pkg/client\"\n"},
-	{"input.go", "type readInput struct{}", "type readInput struct{ client client.Client }"},
-	{"input.go", "func (readInput) Do(", "func (r readInput) Do("},
+	{"input.go", "// input waits for", "var direct client.Client\n\n// input waits for"},
 	{"input.go", "\tkey := inputOf(req.Object)\n", `	key := inputOf(req.Object)
 	if time.Since(req.Object.CreationTimestamp.Time) < time.Second { // planted: clock
-		ctrlkit.Exit() // planted: discarded
+		ctrlkit.Wait("the input") // planted: discarded
 	}
-	if err := r.client.Get(ctx, key, &corev1.Secret{}); err != nil { // planted: bypass
-		return ctrlkit.RequeueIfError(err)
+	if err := direct.Get(ctx, key, &corev1.Secret{}); err != nil { // planted: bypass
+		return err
 	}
 	if _, err := step.GetOrWait[*corev1.ConfigMap](ctx, req, key); err != nil { // planted: unwatched
-		return ctrlkit.RequeueIfError(err)
+		return err
 	}
 `},
 	{"input.go", "step.GetOrWait[*corev1.Secret](ctx, req, key)", "step.GetOrWait[*corev1.Secret](context.Background(), req, key) // planted: background"},
 	{"input.go", `MarkHealthy(v1.ConditionInputReady, "InputRead", "")`, `MarkHealthy("InputRead", "InputRead", "") // planted: undeclared`},
-	{"controller.go", "readInput{},", "readInput{client: mgr.GetClient()},"},
-	{"controller.go", "\t\treturn []client.ObjectKey{inputOf(obj)}", "\t\tobj.Spec.InputSecret = \"\" // planted: shared\n\t\treturn []client.ObjectKey{inputOf(obj)}"},
+	{"controller.go", "\treturn step.Control(mgr,", "\tdirect = mgr.GetClient()\n\treturn step.Control(mgr,"},
+	{"input.go", "\t\t\treturn []types.NamespacedName{inputOf(obj)}", "\t\t\tobj.Spec.InputSecret = \"\" // planted: shared\n\t\t\treturn []types.NamespacedName{inputOf(obj)}"},
 }
 
 // exampleFiles returns the example 03_rwexternal as a package of the module of moduleAt.
