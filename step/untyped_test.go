@@ -45,7 +45,8 @@ func TestObjectsWithoutAType(t *testing.T) {
 	must(t, err)
 	must(t, client.IgnoreAlreadyExists(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}})))
 	cleaned := false
-	e, err := step.New(step.Options[*untyped]{Name: "looses", Kind: looseKind, Client: c, APIReader: c}, step.Step[*untyped]{Name: "Work", Do: func(_ context.Context, req *step.Request[*untyped]) error {
+	e, err := step.New(step.Options[*untyped]{Name: "looses", Kind: looseKind, Client: c, APIReader: c}, step.Step[*untyped]{Name: "Work", Do: func(ctx context.Context, req *step.Request[*untyped]) error {
+		must(t, req.EnsureFresh(ctx))
 		must(t, unstructured.SetNestedField(req.Object.Object, "Done", "status", "phase"))
 		return unstructured.SetNestedField(req.Object.Object, req.Object.GetGeneration(), "status", "observedGeneration")
 	}, Cleanup: func(context.Context, *step.Request[*untyped]) error {

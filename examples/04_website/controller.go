@@ -149,6 +149,9 @@ func labelsOf(site *v1.Website) map[string]string {
 type dnsRecord struct{ dns DNS }
 
 func (r dnsRecord) ensure(ctx context.Context, req *step.Request[*v1.Website]) error {
+	if err := req.EnsureFresh(ctx); err != nil { // or a Website that is gone would get a record
+		return err
+	}
 	if err := r.dns.Ensure(ctx, req.Object.Spec.Host, req.Object.Name+"."+req.Object.Namespace+".svc", req.Object); err != nil {
 		return err
 	}

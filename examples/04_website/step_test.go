@@ -12,8 +12,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/ctrlkittest"
@@ -115,6 +117,23 @@ func TestPartsOfOthersAreLeftAlone(t *testing.T) {
 		if diff := cmp.Diff(others, appliedOf(got)); diff != "" || got.Class != failure.ClassTerminal || got.Passed {
 			t.Errorf("%T: got %+v; applied (-want +got):\n%s", there, got, diff)
 		}
+	}
+}
+
+// A stale cache may show a Website that is gone: nothing would remove its record.
+func TestNoRecordForWhatIsGone(t *testing.T) {
+	dns, reads := newMemoryDNS(), 0
+	gone := ctrlkittest.WithInterceptor(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if reads++; reads > 1 { // the first is that of the cache
+				return apierrors.NewNotFound(v1.GroupVersion.WithResource("websites").GroupResource(), key.Name)
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+	})
+	got := ctrlkittest.Do(t, newRecord(dns), newShop(), append(kit(t), gone)...)
+	if got.Passed || dns.target("shop.example.com") != "" {
+		t.Errorf("got %+v and target %q, want no record", got, dns.target("shop.example.com"))
 	}
 }
 
