@@ -7,7 +7,6 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -22,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -89,11 +87,6 @@ type world struct {
 	entries  []journal.Entry
 	fault    func(r *http.Request) error // of requests of the manager, before they are sent
 	requests []string                    // writes: "PATCH projects/a"
-}
-
-func TestMain(m *testing.M) {
-	utilruntime.ErrorHandlers = nil // one of them sleeps by the time of another bubble
-	os.Exit(m.Run())
 }
 
 // inWorld runs a test in a bubble. Change may change the options of the registry.

@@ -61,7 +61,7 @@ func runOnce(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomRes
 			panic(r)
 		}
 	}()
-	defer withoutErrorBackoff()()
+	defer withoutErrorLog()()
 	synctest.Test(t, func(t *testing.T) {
 		var r *run
 		r, err = newRun(workload, crds, plan, ref, without)
@@ -80,10 +80,9 @@ func runOnce(t *testing.T, workload *Workload, crds []*apiextensionsv1.CustomRes
 	return result, err
 }
 
-// withoutErrorBackoff takes out of apimachinery's handlers of errors the one that sleeps: it keeps
-// the time of the last error in a variable of the process, and times of different bubbles have
-// nothing to do with each other. It returns what puts it back.
-func withoutErrorBackoff() (restore func()) {
+// withoutErrorLog takes out apimachinery's handlers of errors, which log each request that a fault
+// has refused. It returns what puts them back.
+func withoutErrorLog() (restore func()) {
 	handlers := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = nil
 	return func() { utilruntime.ErrorHandlers = handlers }
