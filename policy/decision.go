@@ -12,52 +12,51 @@ import (
 // A Decision is what an operator may do for an object, by [Resolve]. The zero value allows nothing,
 // and its deletion is blocked.
 type Decision struct {
-	// Reconcile, Reclaim and Allow are the parts, and where each was found. The value of an invalid
-	// part is empty.
-	Reconcile Choice[Reconcile]
-	Reclaim   Choice[Reclaim]
-	Allow     Choice[Verbs]
+	// The parts, and where each was found. The value of an invalid part is empty.
+	reconciled choice[Reconcile]
+	reclaimed  choice[Reclaim]
+	allowed    choice[Verbs]
 
 	request  Request
 	resolved bool
 	unread   string // the namespace that the decision depends on and that is not known
-	invalid  []*InvalidError
+	invalid  []*invalidError
 }
 
-// A Choice is one part of a decision.
-type Choice[V any] struct {
-	Value  V
-	Source Source
+// A choice is one part of a decision.
+type choice[V any] struct {
+	value  V
+	source source
 }
 
-// A Source is where a part of a decision was found.
-type Source struct {
-	Origin Origin
-	// Namespace is the name of the namespace if that has it.
-	Namespace string
+// A source is where a part of a decision was found.
+type source struct {
+	origin origin
+	// namespace is its name if a namespace has it.
+	namespace string
 }
 
-// An Origin is the kind of a [Source].
-type Origin int
+// An origin is the kind of a source.
+type origin int
 
 // The origins, in the order in which they are asked. The zero value is none.
 const (
-	OriginObject Origin = iota + 1
-	OriginSpec
-	OriginNamespace
-	OriginOperator
+	originObject origin = iota + 1
+	originSpec
+	originNamespace
+	originOperator
 )
 
 // String returns "the object", "the spec", "namespace prod" or "the operator".
-func (s Source) String() string {
-	switch s.Origin {
-	case OriginObject:
+func (s source) String() string {
+	switch s.origin {
+	case originObject:
 		return "the object"
-	case OriginSpec:
+	case originSpec:
 		return "the spec"
-	case OriginNamespace:
-		return "namespace " + s.Namespace
-	case OriginOperator:
+	case originNamespace:
+		return "namespace " + s.namespace
+	case originOperator:
 		return "the operator"
 	default:
 		return "nowhere"
@@ -65,11 +64,11 @@ func (s Source) String() string {
 }
 
 // describe returns what a source says, for people.
-func (s Source) describe(annotation, value string) string {
-	switch s.Origin {
-	case OriginOperator:
+func (s source) describe(annotation, value string) string {
+	switch s.origin {
+	case originOperator:
 		return fmt.Sprintf("the operator's default for %s is %s", annotation, quote(value))
-	case OriginSpec:
+	case originSpec:
 		return fmt.Sprintf("the spec says %s for %s", quote(value), annotation)
 	}
 	return fmt.Sprintf("annotation %s of %s is %s", annotation, s, quote(value))
@@ -101,14 +100,14 @@ func (d Deletion) String() string {
 	}
 }
 
-// Reasons of a condition, by [Decision.Reason].
+// The reasons of [Decision.Reason].
 const (
-	ReasonManaged          = "Managed"
-	ReasonDetachOnDelete   = "DetachOnDelete"
-	ReasonRestricted       = "Restricted"
-	ReasonSkipped          = "Skipped"
-	ReasonInvalidPolicy    = "InvalidPolicy"
-	ReasonNamespaceUnknown = "NamespaceUnknown"
+	reasonManaged          = "Managed"
+	reasonDetachOnDelete   = "DetachOnDelete"
+	reasonRestricted       = "Restricted"
+	reasonSkipped          = "Skipped"
+	reasonInvalidPolicy    = "InvalidPolicy"
+	reasonNamespaceUnknown = "NamespaceUnknown"
 )
 
 // ErrNamespaceUnknown is the error of a decision for which the namespace was needed and not given.
@@ -152,34 +151,34 @@ func (d Decision) Refusal(verb Verbs) string {
 		return ""
 	case d.Err() != nil:
 		return d.Err().Error()
-	case d.Reconcile.Value == ReconcileSkip:
+	case d.reconciled.value == ReconcileSkip:
 		return d.reconcile()
-	case !d.Allow.Value.Has(verb):
+	case !d.allowed.value.Has(verb):
 		return d.allow()
 	case verb != VerbDelete:
 		return ""
-	case d.Reconcile.Value == ReconcileDetachOnDelete:
+	case d.reconciled.value == ReconcileDetachOnDelete:
 		return d.reconcile()
-	case d.Reclaim.Value == ReclaimRetain:
+	case d.reclaimed.value == ReclaimRetain:
 		return d.reclaim()
 	}
 	return ""
 }
 
 func (d Decision) reconcile() string {
-	return d.Reconcile.Source.describe(ReconcileAnnotation, string(d.Reconcile.Value))
+	return d.reconciled.source.describe(ReconcileAnnotation, string(d.reconciled.value))
 }
 
 func (d Decision) reclaim() string {
-	return d.Reclaim.Source.describe(ReclaimAnnotation, string(d.Reclaim.Value))
+	return d.reclaimed.source.describe(ReclaimAnnotation, string(d.reclaimed.value))
 }
 
 func (d Decision) allow() string {
-	return d.Allow.Source.describe(AllowAnnotation, d.Allow.Value.String())
+	return d.allowed.source.describe(AllowAnnotation, d.allowed.value.String())
 }
 
-// Err returns what is invalid, nil if nothing is. The chain has an [*InvalidError] for each value
-// that a person has to correct, or [ErrNamespaceUnknown].
+// Err returns an error that names each value that a person has to correct, nil if there is none. It
+// is [ErrNamespaceUnknown] if the namespace was needed and not given.
 func (d Decision) Err() error {
 	var all joined
 	if d.unread != "" {
@@ -211,10 +210,10 @@ func (j joined) Unwrap() []error { return j }
 // Remedy returns what a person can do about an invalid decision, empty if there is nothing to do.
 func (d Decision) Remedy() string {
 	for _, e := range d.invalid {
-		switch e.Source.Origin {
-		case OriginObject, OriginNamespace:
+		switch e.source.origin {
+		case originObject, originNamespace:
 			return "correct the annotation, or remove it"
-		case OriginSpec:
+		case originSpec:
 			return "correct the spec, or give the object the annotation"
 		}
 	}
@@ -228,17 +227,17 @@ func (d Decision) Remedy() string {
 func (d Decision) Reason() string {
 	switch {
 	case len(d.invalid) > 0 || !d.resolved:
-		return ReasonInvalidPolicy
+		return reasonInvalidPolicy
 	case d.unread != "":
-		return ReasonNamespaceUnknown
-	case d.Reconcile.Value == ReconcileSkip:
-		return ReasonSkipped
-	case d.Allow.Value != AllVerbs:
-		return ReasonRestricted
+		return reasonNamespaceUnknown
+	case d.reconciled.value == ReconcileSkip:
+		return reasonSkipped
+	case d.allowed.value != AllVerbs:
+		return reasonRestricted
 	case d.OnDeletion() == DeletionDetach:
-		return ReasonDetachOnDelete
+		return reasonDetachOnDelete
 	default:
-		return ReasonManaged
+		return reasonManaged
 	}
 }
 
@@ -255,11 +254,11 @@ func (d Decision) Message() string {
 			text += "; " + remedy
 		}
 		return text
-	case d.Reconcile.Value == ReconcileSkip:
+	case d.reconciled.value == ReconcileSkip:
 		return d.reconcile() + ": the status is refreshed, and nothing is created, updated or deleted"
 	}
 	var parts []string
-	if missing := (AllVerbs &^ d.Allow.Value).names(); len(missing) > 0 {
+	if missing := (AllVerbs &^ d.allowed.value).names(); len(missing) > 0 {
 		parts = append(parts, fmt.Sprintf("%s: not allowed: %s", d.allow(), strings.Join(missing, ", ")))
 	}
 	if d.OnDeletion() == DeletionDetach {
@@ -275,7 +274,7 @@ func (d Decision) detaches() string {
 	if why := d.Refusal(VerbDelete); why != d.allow() {
 		text = why + ": " + text
 	}
-	if d.Reclaim.Value == ReclaimDelete && d.Reclaim.Source.Origin != OriginOperator {
+	if d.reclaimed.value == ReclaimDelete && d.reclaimed.source.origin != originOperator {
 		text += ", although " + d.reclaim()
 	}
 	return text

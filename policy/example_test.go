@@ -24,11 +24,11 @@ func ExampleResolve() {
 	}}}
 	for _, bucket := range []*Bucket{logs, images} {
 		d := policy.Resolve(bucket, prod, policy.Defaults{})
-		fmt.Printf("%s: may update: %v, on deletion: %s, by %s\n", bucket.Name, d.Allows(policy.VerbUpdate), d.OnDeletion(), d.Reconcile.Source)
+		fmt.Printf("%s: may update: %v, on deletion: %s; %s\n", bucket.Name, d.Allows(policy.VerbUpdate), d.OnDeletion(), d.Message())
 	}
 	// Output:
-	// logs: may update: false, on deletion: detach, by namespace prod
-	// images: may update: true, on deletion: detach, by the object
+	// logs: may update: false, on deletion: detach; annotation policy.ctrlkit.dev/reconcile of namespace prod is "skip": the status is refreshed, and nothing is created, updated or deleted
+	// images: may update: true, on deletion: detach; annotation policy.ctrlkit.dev/reclaim of namespace prod is "retain": the deletion of the object deletes nothing else
 }
 
 // What is written wrongly does not fall back to a default.

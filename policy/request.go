@@ -39,14 +39,14 @@ type RequestStatus struct {
 	LastHandledNamespaceReconcileAt string `json:"lastHandledNamespaceReconcileAt,omitempty"`
 }
 
-// A RequestStatusAccessor is an object that returns its [RequestStatus], or nil. A type with a
+// A requestStatusAccessor is an object that returns its [RequestStatus], or nil. A type with a
 // struct Status that embeds one needs no method: [StatusOf] finds it.
-type RequestStatusAccessor interface{ GetRequestStatus() *RequestStatus }
+type requestStatusAccessor interface{ GetRequestStatus() *RequestStatus }
 
 // StatusOf returns the request status of an object, to be changed in place. It is nil if the object
 // has none: such a kind reconciles on request, and does not acknowledge it.
 func StatusOf(object any) *RequestStatus {
-	if o, ok := object.(RequestStatusAccessor); ok {
+	if o, ok := object.(requestStatusAccessor); ok {
 		return o.GetRequestStatus()
 	}
 	v := reflect.ValueOf(object)

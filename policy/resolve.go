@@ -72,24 +72,24 @@ func (d Defaults) NeedsNamespace(object metav1.Object) bool {
 //     object, and with [NamespacesIgnored]: see [Defaults.NeedsNamespace].
 //   - A namespace that could not be read is not one without annotations. If there is none, or one
 //     of another name, although the decision depends on it, the decision is invalid, with reason
-//     [ReasonNamespaceUnknown].
+//     [reasonNamespaceUnknown].
 //   - Neither object is changed.
 func Resolve(object, namespace metav1.Object, defaults Defaults) Decision {
-	r := &resolver{levels: []level{{Source{Origin: OriginObject}, object.GetAnnotations()}}}
+	r := &resolver{levels: []level{{source{origin: originObject}, object.GetAnnotations()}}}
 	if defaults.Spec != nil {
-		r.levels = append(r.levels, level{Source{Origin: OriginSpec}, defaults.Spec(object)})
+		r.levels = append(r.levels, level{source{origin: originSpec}, defaults.Spec(object)})
 	}
 	if defaults.NeedsNamespace(object) {
 		name := object.GetNamespace()
 		if isNil(namespace) || namespace.GetName() != name {
 			r.unread = name
 		} else {
-			r.levels = append(r.levels, level{Source{Origin: OriginNamespace, Namespace: name}, namespace.GetAnnotations()})
+			r.levels = append(r.levels, level{source{origin: originNamespace, namespace: name}, namespace.GetAnnotations()})
 		}
 	}
 	d := r.decide(defaults)
 	d.request = RequestOf(object)
-	if r.levels[len(r.levels)-1].source.Origin == OriginNamespace {
+	if r.levels[len(r.levels)-1].source.origin == originNamespace {
 		d.request.namespace = RequestOf(namespace).token
 	}
 	return d
@@ -106,7 +106,7 @@ func isNil(object metav1.Object) bool {
 
 // A level is one place of annotations.
 type level struct {
-	source      Source
+	source      source
 	annotations map[string]string
 }
 
@@ -114,14 +114,14 @@ type level struct {
 type resolver struct {
 	levels  []level
 	unread  string // the namespace that should be among the levels
-	invalid []*InvalidError
+	invalid []*invalidError
 }
 
 func (r *resolver) decide(defaults Defaults) Decision {
 	d := Decision{resolved: true}
-	d.Reconcile = find(r, ReconcileAnnotation, string(cmp.Or(defaults.Reconcile, ReconcileManage)), ParseReconcile)
-	d.Reclaim = find(r, ReclaimAnnotation, string(cmp.Or(defaults.Reclaim, ReclaimDelete)), ParseReclaim)
-	d.Allow = find(r, AllowAnnotation, cmp.Or(defaults.Allow, AllVerbs).String(), defaults.parse)
+	d.reconciled = find(r, ReconcileAnnotation, string(cmp.Or(defaults.Reconcile, ReconcileManage)), parseReconcile)
+	d.reclaimed = find(r, ReclaimAnnotation, string(cmp.Or(defaults.Reclaim, ReclaimDelete)), parseReclaim)
+	d.allowed = find(r, AllowAnnotation, cmp.Or(defaults.Allow, AllVerbs).String(), defaults.parse)
 	r.findUnknown()
 	d.unread, d.invalid = r.unread, r.invalid
 	return d
@@ -137,12 +137,12 @@ func (d Defaults) parse(text string) (Verbs, error) {
 	for i, supported := range d.Supported {
 		names[i] = supported.String()
 	}
-	return 0, &InvalidError{Value: text, Problem: "the operator does not support this set: use " + list(names, "or")}
+	return 0, &invalidError{value: text, problem: "the operator does not support this set: use " + list(names, "or")}
 }
 
 // find returns the part of an annotation: that of the first level which has it, or the default.
-func find[V any](r *resolver, annotation, standard string, parse func(string) (V, error)) Choice[V] {
-	source, text := Source{Origin: OriginOperator}, standard
+func find[V any](r *resolver, annotation, standard string, parse func(string) (V, error)) choice[V] {
+	source, text := source{origin: originOperator}, standard
 	for _, l := range r.levels {
 		if value, ok := l.annotations[annotation]; ok {
 			source, text = l.source, value
@@ -150,21 +150,21 @@ func find[V any](r *resolver, annotation, standard string, parse func(string) (V
 		}
 	}
 	value, err := parse(text)
-	if invalid := (*InvalidError)(nil); errors.As(err, &invalid) {
-		invalid.Annotation, invalid.Source = annotation, source
+	if invalid := (*invalidError)(nil); errors.As(err, &invalid) {
+		invalid.annotation, invalid.source = annotation, source
 		r.invalid = append(r.invalid, invalid)
 	}
-	return Choice[V]{Value: value, Source: source}
+	return choice[V]{value: value, source: source}
 }
 
 // findUnknown finds the annotations in our domain that are none of ours.
 func (r *resolver) findUnknown() {
 	for _, l := range r.levels {
 		for _, key := range slices.Sorted(maps.Keys(l.annotations)) {
-			if strings.HasPrefix(key, Domain+"/") && !slices.Contains(annotations, key) {
-				r.invalid = append(r.invalid, &InvalidError{
-					Annotation: key, Source: l.source, Value: l.annotations[key],
-					Problem: fmt.Sprintf("there is no such annotation%s: use %s", didYouMean(key[len(Domain)+1:], annotationNames), list(annotations, "or")),
+			if strings.HasPrefix(key, domain+"/") && !slices.Contains(annotations, key) {
+				r.invalid = append(r.invalid, &invalidError{
+					annotation: key, source: l.source, value: l.annotations[key],
+					problem: fmt.Sprintf("there is no such annotation%s: use %s", didYouMean(key[len(domain)+1:], annotationNames), list(annotations, "or")),
 				})
 			}
 		}

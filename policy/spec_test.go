@@ -17,7 +17,7 @@ func says(annotationAndValue ...string) policy.Defaults {
 	return policy.Defaults{Spec: func(metav1.Object) map[string]string {
 		all := make(map[string]string)
 		for i := 0; i < len(annotationAndValue); i += 2 {
-			all[policy.Domain+"/"+annotationAndValue[i]] = annotationAndValue[i+1]
+			all["policy.ctrlkit.dev/"+annotationAndValue[i]] = annotationAndValue[i+1]
 		}
 		return all
 	}}

@@ -145,12 +145,8 @@ func check(t *testing.T, all []*rule, reconcile, reclaim, allow combination) {
 	if (d.Err() != nil) != (want.deletion == "blocked") {
 		t.Fatalf("reconcile %v, reclaim %v, allow %v: error %v", reconcile, reclaim, allow, d.Err())
 	}
-	for _, found := range [][2]string{
-		{d.Reconcile.Source.String(), whoseReconcile}, {d.Reclaim.Source.String(), whoseReclaim}, {d.Allow.Source.String(), whoseAllow},
-	} {
-		if found[0] != found[1] {
-			t.Fatalf("reconcile %v, reclaim %v, allow %v: found at %q, want %q", reconcile, reclaim, allow, found[0], found[1])
-		}
+	if got, want := d.Sources(), [3]string{whoseReconcile, whoseReclaim, whoseAllow}; got != want {
+		t.Fatalf("reconcile %v, reclaim %v, allow %v: found at %q, want %q", reconcile, reclaim, allow, got, want)
 	}
 }
 

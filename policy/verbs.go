@@ -38,8 +38,8 @@ const everyVerb = "*"
 // ParseVerbs returns the set that a text names: "*", or verbs that are separated by commas, such as
 // "observe, create". Upper and lower case make no difference.
 //
-// The error, an [*InvalidError], names the first word that is no verb, and the most similar one. A
-// set without observe is an error, too: what is not observed can't be created, changed or deleted.
+// The error names the first word that is no verb, and the most similar one. A set without observe
+// is an error, too: nothing can be created, changed or deleted that is not observed.
 func ParseVerbs(text string) (Verbs, error) {
 	var all Verbs
 	for word := range strings.SplitSeq(text, ",") {
@@ -48,12 +48,12 @@ func ParseVerbs(text string) (Verbs, error) {
 		if verb == 0 {
 			problem := fmt.Sprintf("there is no verb %s%s: use %q, or some of %s, separated by commas",
 				quote(word), didYouMean(word, verbNames), everyVerb, list(verbNames, "and"))
-			return 0, &InvalidError{Value: text, Problem: problem}
+			return 0, &invalidError{value: text, problem: problem}
 		}
 		all |= verb
 	}
 	if !all.Has(VerbObserve) {
-		return 0, &InvalidError{Value: text, Problem: fmt.Sprintf("what is not observed can't be created, changed or deleted: add %q", verbNames[0])}
+		return 0, &invalidError{value: text, problem: fmt.Sprintf("what is not observed can't be created, changed or deleted: add %q", verbNames[0])}
 	}
 	return all, nil
 }

@@ -13,19 +13,19 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
 )
 
-// Domain is the part of the name that all annotations of this package have in common. An annotation
+// domain is the part of the name that all annotations of this package have in common. An annotation
 // in it that is none of them, such as a misspelled one, is invalid: it does not have the effect
 // that its author wants.
-const Domain = "policy.ctrlkit.dev"
+const domain = "policy.ctrlkit.dev"
 
 // The annotations of objects and namespaces.
 const (
-	ReconcileAnnotation = Domain + "/reconcile"
-	ReclaimAnnotation   = Domain + "/reclaim"
-	AllowAnnotation     = Domain + "/allow"
+	ReconcileAnnotation = domain + "/reconcile"
+	ReclaimAnnotation   = domain + "/reclaim"
+	AllowAnnotation     = domain + "/allow"
 	// ReconcileNowAnnotation requests a reconcile: see [Request]. On a namespace it is for all
 	// objects in it.
-	ReconcileNowAnnotation = Domain + "/reconcile-now"
+	ReconcileNowAnnotation = domain + "/reconcile-now"
 )
 
 var (
@@ -38,7 +38,7 @@ var (
 func Annotations(object metav1.Object) map[string]string {
 	var ours map[string]string
 	for key, value := range object.GetAnnotations() {
-		if strings.HasPrefix(key, Domain+"/") {
+		if strings.HasPrefix(key, domain+"/") {
 			if ours == nil {
 				ours = make(map[string]string)
 			}
@@ -78,16 +78,16 @@ const (
 
 var reclaimNames = []string{string(ReclaimDelete), string(ReclaimRetain)}
 
-// ParseReconcile returns the value that a text names. Upper and lower case, and spaces around it,
-// make no difference. The error is an [*InvalidError].
-func ParseReconcile(text string) (Reconcile, error) {
+// parseReconcile returns the value that a text names. Upper and lower case, and spaces around it,
+// make no difference.
+func parseReconcile(text string) (Reconcile, error) {
 	word, err := parseWord(text, reconcileNames)
 	return Reconcile(word), err
 }
 
-// ParseReclaim returns the value that a text names. Upper and lower case, and spaces around it,
-// make no difference. The error is an [*InvalidError].
-func ParseReclaim(text string) (Reclaim, error) {
+// parseReclaim returns the value that a text names. Upper and lower case, and spaces around it,
+// make no difference.
+func parseReclaim(text string) (Reclaim, error) {
 	word, err := parseWord(text, reclaimNames)
 	return Reclaim(word), err
 }
@@ -99,27 +99,23 @@ func parseWord(text string, names []string) (string, error) {
 			return name, nil
 		}
 	}
-	return "", &InvalidError{Value: text, Problem: "use " + list(names, "or") + didYouMean(text, names)}
+	return "", &invalidError{value: text, problem: "use " + list(names, "or") + didYouMean(text, names)}
 }
 
-// An InvalidError says what is wrong with one annotation, or with one default of the operator.
-type InvalidError struct {
-	// Annotation is its name. It is empty for a text that was parsed by itself.
-	Annotation string
-	// Source is where it was found.
-	Source Source
-	// Value is what it says.
-	Value string
-	// Problem is what is wrong, and which values are allowed.
-	Problem string
+// An invalidError says what is wrong with one annotation, or with one default of the operator.
+type invalidError struct {
+	annotation string // its name, empty for a text that was parsed by itself
+	source     source
+	value      string
+	problem    string // and which values are allowed
 }
 
 // Error returns where the value is, the value, and what is wrong with it.
-func (e *InvalidError) Error() string {
-	if e.Annotation == "" {
-		return quote(e.Value) + " is invalid: " + e.Problem
+func (e *invalidError) Error() string {
+	if e.annotation == "" {
+		return quote(e.value) + " is invalid: " + e.problem
 	}
-	return e.Source.describe(e.Annotation, e.Value) + ": " + e.Problem
+	return e.source.describe(e.annotation, e.value) + ": " + e.problem
 }
 
 // longestWord is how much of a value is shown. An annotation may be larger than a condition's
