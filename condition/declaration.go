@@ -63,33 +63,17 @@ type Declaration struct {
 	// Type is the type of the condition, in upper camel case. Ready, Reconciling, Stalled and
 	// Paused can't be declared.
 	Type string
-	// Polarity says which status is healthy: True unless it is set.
-	Polarity Polarity
-	// Weight says whether Ready depends on the condition: it does unless Weight is set.
-	Weight Weight
+	// AbnormalTrue says that False is healthy, as of "Degraded". Otherwise True is, as of
+	// "SecretFound".
+	AbnormalTrue bool
+	// Informational says that Ready does not depend on the condition. Otherwise Ready is not True
+	// while the condition is not healthy.
+	Informational bool
 }
-
-// A Polarity says which status of a condition is healthy.
-type Polarity int
-
-// The polarities.
-const (
-	PolarityNormalTrue   Polarity = iota // True is healthy: "SecretFound"
-	PolarityAbnormalTrue                 // False is healthy: "Degraded"
-)
-
-// A Weight says what a condition means for Ready.
-type Weight int
-
-// The weights.
-const (
-	WeightRequired      Weight = iota // Ready is not True while the condition is not healthy
-	WeightInformational               // Ready does not depend on it
-)
 
 // healthy returns the status that is healthy.
 func (d Declaration) healthy() metav1.ConditionStatus {
-	if d.Polarity == PolarityAbnormalTrue {
+	if d.AbnormalTrue {
 		return metav1.ConditionFalse
 	}
 	return metav1.ConditionTrue
@@ -97,7 +81,7 @@ func (d Declaration) healthy() metav1.ConditionStatus {
 
 // unhealthy returns the status that is not, and is not Unknown.
 func (d Declaration) unhealthy() metav1.ConditionStatus {
-	if d.Polarity == PolarityAbnormalTrue {
+	if d.AbnormalTrue {
 		return metav1.ConditionTrue
 	}
 	return metav1.ConditionFalse
@@ -109,12 +93,12 @@ const (
 	ReasonReady = "Ready"
 	// ReasonNotReached is the reason of a condition that no step has set yet.
 	ReasonNotReached = "NotReached"
-	// ReasonLastTryFailed is the reason of a condition that was healthy until the step that sets it
+	// reasonLastTryFailed is the reason of a condition that was healthy until the step that sets it
 	// failed.
-	ReasonLastTryFailed = "LastTryFailed"
-	// ReasonLastTryPassed is the reason of a condition that is healthy again since that step has
+	reasonLastTryFailed = "LastTryFailed"
+	// reasonLastTryPassed is the reason of a condition that is healthy again since that step has
 	// passed without setting it.
-	ReasonLastTryPassed = "LastTryPassed"
+	reasonLastTryPassed = "LastTryPassed"
 )
 
 // These are what the API server demands.

@@ -6,7 +6,7 @@
 //
 //	set, err := condition.NewSet(obj, condition.Options{Declared: []condition.Declaration{
 //		{Type: "SecretFound"},
-//		{Type: "Degraded", Polarity: condition.PolarityAbnormalTrue},
+//		{Type: "Degraded", AbnormalTrue: true},
 //	}})
 //	set.MarkUnhealthy("SecretFound", condition.SeverityInfo, "NotFound", `waiting for Secret "db"`)
 //	set.Summarize()

@@ -21,8 +21,8 @@ func ExampleSet() {
 
 	set, err := condition.NewSet(&database, condition.Options{Declared: []condition.Declaration{
 		{Type: "SecretFound"},
-		{Type: "Degraded", Polarity: condition.PolarityAbnormalTrue},
-		{Type: "BackupDone", Weight: condition.WeightInformational},
+		{Type: "Degraded", AbnormalTrue: true},
+		{Type: "BackupDone", Informational: true},
 	}})
 	if err != nil {
 		fmt.Println(err)

@@ -14,7 +14,7 @@ import (
 // stored while all was well says nothing any more:
 //
 //   - Conditions that were healthy, and that were not set in this reconcile, become Unknown with
-//     [ReasonLastTryFailed]. They keep the generation that they were about.
+//     [reasonLastTryFailed]. They keep the generation that they were about.
 //   - Ready does not count them beside the failure, which is their cause.
 //   - Informational conditions stay as they are.
 //
@@ -25,7 +25,7 @@ func (s *Set) MarkLastTryFailed(conditionTypes []string, message string) {
 	for _, conditionType := range conditionTypes {
 		d := s.declared.get(conditionType)
 		c := s.list.find(conditionType)
-		if c == nil || s.set[conditionType] || d.Weight == WeightInformational ||
+		if c == nil || s.set[conditionType] || d.Informational ||
 			c.Status != d.healthy() && !lastTryFailed(c) {
 			continue
 		}
@@ -37,25 +37,25 @@ func (s *Set) MarkLastTryFailed(conditionTypes []string, message string) {
 		if before := meta.FindStatusCondition(s.list.before, conditionType); before != nil {
 			generation = before.ObservedGeneration // MarkLastTryPassed may have changed it in this reconcile
 		}
-		s.list.put(conditionType, metav1.ConditionUnknown, ReasonLastTryFailed, cmp.Or(message, ReasonLastTryFailed))
+		s.list.put(conditionType, metav1.ConditionUnknown, reasonLastTryFailed, cmp.Or(message, reasonLastTryFailed))
 		c.ObservedGeneration = generation
 	}
 }
 
 // MarkLastTryPassed records that the step that sets these declared conditions has passed. Those
 // that [Set.MarkLastTryFailed] has made Unknown, and that were not set in this reconcile because
-// they stay as they were, become healthy again with [ReasonLastTryPassed].
+// they stay as they were, become healthy again with [reasonLastTryPassed].
 func (s *Set) MarkLastTryPassed(conditionTypes []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, conditionType := range conditionTypes {
 		if c := s.list.find(conditionType); c != nil && !s.set[conditionType] && lastTryFailed(c) {
 			delete(s.doubted, conditionType)
-			s.list.put(conditionType, s.declared.get(conditionType).healthy(), ReasonLastTryPassed, "")
+			s.list.put(conditionType, s.declared.get(conditionType).healthy(), reasonLastTryPassed, "")
 		}
 	}
 }
 
 func lastTryFailed(c *metav1.Condition) bool {
-	return c.Status == metav1.ConditionUnknown && c.Reason == ReasonLastTryFailed
+	return c.Status == metav1.ConditionUnknown && c.Reason == reasonLastTryFailed
 }

@@ -49,7 +49,7 @@ func TestLastTry(t *testing.T) {
 // Unknown, would set it again and again.
 func TestLastTryOfAnInformationalCondition(t *testing.T) {
 	obj := newDatabase(stored("Missed", isFalse, "OnSchedule", "none was missed"))
-	declared := []condition.Declaration{{Type: "Missed", Polarity: condition.PolarityAbnormalTrue, Weight: condition.WeightInformational}}
+	declared := []condition.Declaration{{Type: "Missed", AbnormalTrue: true, Informational: true}}
 	set, err := condition.NewSet(obj, condition.Options{Declared: declared, Now: later})
 	must(t, err)
 	set.MarkLastTryFailed([]string{"Missed"}, "no permission")
@@ -119,7 +119,7 @@ func TestSetIsSafeForConcurrentUse(t *testing.T) {
 func TestLastTryFailedKeepsTheGeneration(t *testing.T) {
 	for _, before := range []metav1.Condition{
 		stored("Degraded", isFalse, "Fine", ""),
-		stored("Degraded", metav1.ConditionUnknown, condition.ReasonLastTryFailed, "no permission"),
+		stored("Degraded", metav1.ConditionUnknown, "LastTryFailed", "no permission"),
 	} {
 		obj := newDatabase(before)
 		obj.Generation = before.ObservedGeneration + 1

@@ -36,8 +36,8 @@ var noon = metav1.Date(2026, time.July, 1, 12, 0, 0, 0, time.UTC)
 // declared are the conditions of the tests.
 var declared = []condition.Declaration{
 	{Type: "SecretFound"},
-	{Type: "Degraded", Polarity: condition.PolarityAbnormalTrue},
-	{Type: "BackupDone", Weight: condition.WeightInformational},
+	{Type: "Degraded", AbnormalTrue: true},
+	{Type: "BackupDone", Informational: true},
 }
 
 // stored returns a condition as an earlier reconcile has stored it, of generation 1.

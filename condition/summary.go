@@ -69,7 +69,7 @@ func (s *Set) worst() (worst *failed, conditionType string, others int) {
 	}
 	for _, d := range s.declared {
 		c := s.list.find(d.Type)
-		if d.Weight == WeightInformational || c == nil {
+		if d.Informational || c == nil {
 			continue
 		}
 		if c.Status == d.healthy() {
@@ -102,7 +102,7 @@ func (s *Set) WorstSeverity(types ...string) Severity {
 	defer s.mu.Unlock()
 	var worst Severity
 	for _, d := range s.declared {
-		if d.Weight == WeightRequired && (len(types) == 0 || slices.Contains(types, d.Type)) {
+		if !d.Informational && (len(types) == 0 || slices.Contains(types, d.Type)) {
 			worst = max(worst, s.severities[d.Type])
 		}
 	}

@@ -37,7 +37,7 @@ func AttachDiagram(ctx context.Context, tb testing.TB, workflow ctrlkit.Action) 
 	node := ctrlkit.Describe(workflow)
 	tb.Cleanup(func() {
 		tb.Helper()
-		options := []diagram.Option{diagram.WithTitle(tb.Name()), diagram.WithOutcomes(recorder.Outcomes())}
+		options := []diagram.Option{diagram.WithTitle(tb.Name()), diagram.WithOutcomes(recorder)}
 		if dir := os.Getenv(diagramDirectory); dir != "" {
 			if err := writeDiagram(dir, name, node, options); err != nil {
 				tb.Errorf("drawing the workflow of the test: %v", err)

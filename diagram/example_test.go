@@ -58,7 +58,7 @@ func ExampleRecorder() {
 
 	var recorder diagram.Recorder
 	_, _ = workflow.Run(ctrlkit.ContextWithHook(context.Background(), &recorder))
-	_ = diagram.Text(os.Stdout, ctrlkit.Describe(workflow), diagram.WithOutcomes(recorder.Outcomes()))
+	_ = diagram.Text(os.Stdout, ctrlkit.Describe(workflow), diagram.WithOutcomes(&recorder))
 	// Output:
 	// Sequential
 	// ├── ✓ CreateService

@@ -14,7 +14,7 @@ type Option func(*config)
 
 type config struct {
 	title     string
-	outcomes  Outcomes
+	outcomes  outcomes
 	observed  bool
 	direction drawing.Direction
 	symbols   symbols
@@ -34,10 +34,11 @@ func newConfig(workflow outline.Node, opts []Option) *config {
 // says of an SVG.
 func WithTitle(title string) Option { return func(c *config) { c.title = title } }
 
-// WithOutcomes marks every action with its outcome. An action without one has not run.
-func WithOutcomes(o Outcomes) Option {
-	return func(c *config) { c.outcomes, c.observed = o, true }
-}
+// WithOutcomes marks every action with the outcome that was recorded until now. An action without
+// one has not run.
+func WithOutcomes(r *Recorder) Option { return marked(r.outcomes()) }
+
+func marked(o outcomes) Option { return func(c *config) { c.outcomes, c.observed = o, true } }
 
 // WithLeftToRight draws the workflow from left to right instead of from top to bottom. It means
 // nothing to [Text].

@@ -14,14 +14,14 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/outline"
 )
 
-// An Outcome is how one action ended, or how far it got.
-type Outcome struct {
+// An outcome is how one action ended, or how far it got.
+type outcome struct {
 	// Action is the description of the action.
 	Action string
-	State  State
+	State  state
 	// Runs counts how often the action was begun.
 	Runs int
-	// Err is what failed, nil unless State is Failed.
+	// Err is what failed, nil unless State is stateFailed.
 	Err error
 	// Waits are what the action waits for.
 	Waits []ctrlkit.Waiting
@@ -31,46 +31,46 @@ type Outcome struct {
 	RequeueAfter time.Duration
 }
 
-// A State is how far an action got.
-type State int
+// A state is how far an action got.
+type state int
 
 const (
-	// StateNotRun is the state of an action that was not reached.
-	StateNotRun State = iota
-	// StateRunning is the state of an action that has begun and not ended.
-	StateRunning
-	// StateDone is the state of an action that passed: the workflow continued.
-	StateDone
-	// StateExited is the state of an action that ended its branch of the workflow without a reason.
-	StateExited
-	// StateRequeued is the state of an action that ended its branch and asked to be run again.
-	StateRequeued
-	// StateWaiting is the state of an action that waits for something.
-	StateWaiting
-	// StateBlocked is the state of an action that was held back because others did not pass.
-	StateBlocked
-	// StateFailed is the state of an action that returned an error.
-	StateFailed
+	// stateNotRun is the state of an action that was not reached.
+	stateNotRun state = iota
+	// stateRunning is the state of an action that has begun and not ended.
+	stateRunning
+	// stateDone is the state of an action that passed: the workflow continued.
+	stateDone
+	// stateExited is the state of an action that ended its branch of the workflow without a reason.
+	stateExited
+	// stateRequeued is the state of an action that ended its branch and asked to be run again.
+	stateRequeued
+	// stateWaiting is the state of an action that waits for something.
+	stateWaiting
+	// stateBlocked is the state of an action that was held back because others did not pass.
+	stateBlocked
+	// stateFailed is the state of an action that returned an error.
+	stateFailed
 
 	stateCount
 )
 
-// Outcomes are the outcomes of the actions of a workflow, in the order in which the actions first
+// outcomes are the outcomes of the actions of a workflow, in the order in which the actions first
 // began or were blocked. Actions are identified by their descriptions alone, because a hook
 // receives nothing else.
-type Outcomes []Outcome
+type outcomes []outcome
 
-// Of returns the outcome of an action; for one that is not among them, that it has not run.
-func (o Outcomes) Of(action string) Outcome {
+// of returns the outcome of an action; for one that is not among them, that it has not run.
+func (o outcomes) of(action string) outcome {
 	if i := o.index(action); i >= 0 {
 		return o[i]
 	}
-	return Outcome{Action: action}
+	return outcome{Action: action}
 }
 
 // spread returns o for the actions that are drawn: what a graph records for one of its nodes, that
 // it is blocked, holds for every action in that node.
-func (o Outcomes) spread(n outline.Node) Outcomes {
+func (o outcomes) spread(n outline.Node) outcomes {
 	all := slices.Clone(o)
 	var visit func(n outline.Node)
 	visit = func(n outline.Node) {
@@ -91,7 +91,7 @@ func (o Outcomes) spread(n outline.Node) Outcomes {
 }
 
 // inherit adds blocked for every action in n that has no outcome of its own.
-func (o Outcomes) inherit(blocked Outcome, n outline.Node) Outcomes {
+func (o outcomes) inherit(blocked outcome, n outline.Node) outcomes {
 	if isAction(n) && o.index(n.Label) < 0 {
 		blocked.Action = n.Label
 		o = append(o, blocked)
@@ -102,39 +102,39 @@ func (o Outcomes) inherit(blocked Outcome, n outline.Node) Outcomes {
 	return o
 }
 
-func (o Outcomes) index(action string) int {
-	return slices.IndexFunc(o, func(outcome Outcome) bool { return outcome.Action == action })
+func (o outcomes) index(action string) int {
+	return slices.IndexFunc(o, func(outcome outcome) bool { return outcome.Action == action })
 }
 
 // String returns the outcome in words: "waits for Secret default/db", "failed: quota
 // exceeded".
-func (o Outcome) String() string {
+func (o outcome) String() string {
 	runs := ""
 	if o.Runs > 1 {
 		runs = fmt.Sprintf(" (%d runs)", o.Runs)
 	}
-	if o.State == StateFailed { // an error may be long
+	if o.State == stateFailed { // an error may be long
 		return fmt.Sprintf("failed%s: %v", runs, o.Err)
 	}
 	return o.text() + runs
 }
 
-func (o Outcome) text() string {
+func (o outcome) text() string {
 	switch o.State {
-	case StateRunning:
+	case stateRunning:
 		return "running"
-	case StateDone:
+	case stateDone:
 		if o.RequeueAfter > 0 {
 			return "done, requeues " + delay("within", o.RequeueAfter)
 		}
 		return "done"
-	case StateExited:
+	case stateExited:
 		return "ended the workflow"
-	case StateRequeued:
+	case stateRequeued:
 		return "requeues " + delay("after", o.RequeueAfter)
-	case StateWaiting:
+	case stateWaiting:
 		return "waits for " + waits(o.Waits)
-	case StateBlocked:
+	case stateBlocked:
 		return "blocked by " + strings.Join(o.BlockedBy, ", ")
 	default:
 		return "not run"
@@ -173,19 +173,19 @@ func waits(all []ctrlkit.Waiting) string {
 }
 
 // tone is how a state looks.
-func (s State) tone() drawing.Tone {
+func (s state) tone() drawing.Tone {
 	switch s {
-	case StateRunning:
+	case stateRunning:
 		return drawing.Active
-	case StateDone, StateExited:
+	case stateDone, stateExited:
 		return drawing.Good
-	case StateRequeued:
+	case stateRequeued:
 		return drawing.Again
-	case StateWaiting:
+	case stateWaiting:
 		return drawing.Waiting
-	case StateBlocked:
+	case stateBlocked:
 		return drawing.Blocked
-	case StateFailed:
+	case stateFailed:
 		return drawing.Bad
 	default:
 		return drawing.Faded
@@ -200,21 +200,21 @@ type symbols struct {
 
 var unicodeSymbols = symbols{
 	states: [stateCount]string{
-		StateNotRun: "○", StateRunning: "▶", StateDone: "✓", StateExited: "◼", StateRequeued: "↻", StateWaiting: "…", StateBlocked: "⊘", StateFailed: "✗",
+		stateNotRun: "○", stateRunning: "▶", stateDone: "✓", stateExited: "◼", stateRequeued: "↻", stateWaiting: "…", stateBlocked: "⊘", stateFailed: "✗",
 	},
 	branches: drawing.BoxBranches,
 }
 
 var asciiSymbols = symbols{
 	states: [stateCount]string{
-		StateNotRun: "[ ]", StateRunning: "[>]", StateDone: "[+]", StateExited: "[x]", StateRequeued: "[@]", StateWaiting: "[.]", StateBlocked: "[/]", StateFailed: "[!]",
+		stateNotRun: "[ ]", stateRunning: "[>]", stateDone: "[+]", stateExited: "[x]", stateRequeued: "[@]", stateWaiting: "[.]", stateBlocked: "[/]", stateFailed: "[!]",
 	},
 	branches: drawing.ASCIIBranches,
 }
 
-func (s *symbols) of(state State) string {
+func (s *symbols) of(state state) string {
 	if state < 0 || state >= stateCount {
-		state = StateNotRun
+		state = stateNotRun
 	}
 	return s.states[state]
 }

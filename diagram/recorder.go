@@ -20,7 +20,7 @@ import (
 //
 //	var recorder diagram.Recorder
 //	result, err := workflow.Run(ctrlkit.ContextWithHook(ctx, &recorder))
-//	diagram.Text(os.Stdout, ctrlkit.Describe(workflow), diagram.WithOutcomes(recorder.Outcomes()))
+//	diagram.Text(os.Stdout, ctrlkit.Describe(workflow), diagram.WithOutcomes(&recorder))
 //
 // The zero value is ready for use, and safe for concurrent use. Of an action that runs several
 // times, as under Retry, in several reconciles, or because two actions have the same description,
@@ -32,7 +32,7 @@ type Recorder struct {
 }
 
 type record struct {
-	outcome Outcome
+	outcome outcome
 	active  int // runs that have begun and not ended
 }
 
@@ -44,7 +44,7 @@ func (r *Recorder) BeforeAction(ctx context.Context, action string) context.Cont
 	defer r.mu.Unlock()
 	rec := r.record(action)
 	rec.active++
-	rec.outcome = Outcome{Action: action, State: StateRunning, Runs: rec.outcome.Runs + 1}
+	rec.outcome = outcome{Action: action, State: stateRunning, Runs: rec.outcome.Runs + 1}
 	return ctx
 }
 
@@ -64,21 +64,25 @@ func (r *Recorder) ActionBlocked(_ context.Context, action string, by []string) 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rec := r.record(action)
-	rec.outcome = Outcome{Action: action, State: StateBlocked, Runs: rec.outcome.Runs, BlockedBy: slices.Clone(by)}
+	rec.outcome = outcome{Action: action, State: stateBlocked, Runs: rec.outcome.Runs, BlockedBy: slices.Clone(by)}
 }
 
-// Outcomes returns a copy of what was recorded so far.
-func (r *Recorder) Outcomes() Outcomes {
+// Outcome returns how an action ended, or how far it got, in words: "done", "waits for Secret
+// default/db", "failed: quota exceeded", "not run".
+func (r *Recorder) Outcome(action string) string { return r.outcomes().of(action).String() }
+
+// outcomes returns a copy of what was recorded so far.
+func (r *Recorder) outcomes() outcomes {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	outcomes := make(Outcomes, len(r.records))
+	all := make(outcomes, len(r.records))
 	for i, rec := range r.records {
-		outcomes[i] = rec.outcome
+		all[i] = rec.outcome
 		if rec.active > 0 {
-			outcomes[i] = Outcome{Action: rec.outcome.Action, State: StateRunning, Runs: rec.outcome.Runs}
+			all[i] = outcome{Action: rec.outcome.Action, State: stateRunning, Runs: rec.outcome.Runs}
 		}
 	}
-	return outcomes
+	return all
 }
 
 // Reset forgets everything, for the next reconcile.
@@ -96,26 +100,26 @@ func (r *Recorder) record(action string) *record {
 	if r.byName == nil {
 		r.byName = map[string]*record{}
 	}
-	rec := &record{outcome: Outcome{Action: action}}
+	rec := &record{outcome: outcome{Action: action}}
 	r.byName[action] = rec
 	r.records = append(r.records, rec)
 	return rec
 }
 
-func outcomeOf(action string, result ctrl.Result, err error) Outcome {
-	o := Outcome{Action: action, State: StateDone, Waits: ctrlkit.Waits(err)}
+func outcomeOf(action string, result ctrl.Result, err error) outcome {
+	o := outcome{Action: action, State: stateDone, Waits: ctrlkit.Waits(err)}
 	result, failure := ctrlkit.IgnoreExit(result, err)
 	o.RequeueAfter = result.RequeueAfter
 	switch {
 	case failure != nil:
-		o.State, o.Err = StateFailed, withoutName(action, failure)
+		o.State, o.Err = stateFailed, withoutName(action, failure)
 	case len(o.Waits) > 0:
-		o.State = StateWaiting
+		o.State = stateWaiting
 	case errors.Is(err, ctrlkit.ErrExit):
-		o.State = StateExited
+		o.State = stateExited
 	case err != nil: // only the mark of RequeueWithin remains
 	case !result.IsZero():
-		o.State = StateRequeued
+		o.State = stateRequeued
 	}
 	return o
 }

@@ -62,7 +62,7 @@ func TestOutcomes(t *testing.T) {
 			if diff := cmp.Diff(diagram.Outcomes{test.want}, got, cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("outcomes (-want +got):\n%s", diff)
 			}
-			if text := got.Of("A").String(); text != test.text {
+			if text := recorder.Outcome("A"); text != test.text {
 				t.Errorf("in words: %q, want %q", text, test.text)
 			}
 		})
@@ -83,12 +83,12 @@ func TestOutcomesWhileRunning(t *testing.T) {
 			_, _ = ctrlkit.Sequential(slow, action("Next", ctrlkit.NoRequeue)).Run(ctrlkit.ContextWithHook(t.Context(), &recorder))
 		}()
 		synctest.Wait()
-		if got := recorder.Outcomes(); got.Of("Slow").State != diagram.StateRunning || got.Of("Next").State != diagram.StateNotRun {
+		if got := recorder.Outcomes(); recorder.Outcome("Slow") != "running" || recorder.Outcome("Next") != "not run" {
 			t.Errorf("while Slow is running: %v, want it running and Next not run", got)
 		}
 		close(release)
 		<-done
-		if got := recorder.Outcomes(); got.Of("Slow").State != diagram.StateDone || got.Of("Next").State != diagram.StateDone {
+		if got := recorder.Outcomes(); recorder.Outcome("Slow") != "done" || recorder.Outcome("Next") != "done" {
 			t.Errorf("at the end: %v, want both done", got)
 		}
 	})
@@ -107,9 +107,9 @@ func TestRecorderIsSafeForConcurrentUse(t *testing.T) {
 	}
 	group.Wait()
 	got := recorder.Outcomes()
-	for _, name := range []string{"A", "B"} {
-		if n := got.Of(name).Runs; n != runs {
-			t.Errorf("%s ran %d times, want %d", name, n, runs)
+	for _, o := range got {
+		if o.Runs != runs || len(got) != 2 {
+			t.Errorf("%s ran %d times, want %d, and A and B to be recorded: %v", o.Action, o.Runs, runs, got)
 		}
 	}
 	recorder.Reset()

@@ -72,12 +72,12 @@ func (p *textPrinter) action(name, note string) []string {
 	if !p.observed {
 		return []string{note + oneLine(name)}
 	}
-	outcome := p.outcomes.Of(name)
+	outcome := p.outcomes.of(name)
 	lines := strings.Split(drawing.Clean(outcome.String()), "\n")
 	color := colorOf(outcome.State)
 	symbol := p.symbols.of(outcome.State)
 	text := note + p.paint(color, symbol) + " " + oneLine(name)
-	if outcome.State != StateDone || outcome.Runs > 1 || outcome.RequeueAfter > 0 {
+	if outcome.State != stateDone || outcome.Runs > 1 || outcome.RequeueAfter > 0 {
 		text += "  " + p.paint(color, lines[0])
 	}
 	all := []string{text}
@@ -134,17 +134,17 @@ func oneLine(text string) string { return strings.ReplaceAll(drawing.Clean(text)
 // Colors are numbers of the terminal's own palette, which its owner has chosen to be legible.
 const faint = "2"
 
-func colorOf(s State) string {
+func colorOf(s state) string {
 	switch s {
-	case StateRunning:
+	case stateRunning:
 		return "34"
-	case StateDone, StateExited:
+	case stateDone, stateExited:
 		return "32"
-	case StateRequeued:
+	case stateRequeued:
 		return "35"
-	case StateWaiting:
+	case stateWaiting:
 		return "33"
-	case StateBlocked, StateNotRun:
+	case stateBlocked, stateNotRun:
 		return faint
 	default:
 		return "31"

@@ -35,7 +35,7 @@ func (c *config) draw(workflow outline.Node) *drawing.Graph {
 	var outcome flow.Outcome
 	if c.observed {
 		outcome = func(action string) (drawing.Tone, []string) {
-			o := c.outcomes.Of(action)
+			o := c.outcomes.of(action)
 			return o.State.tone(), []string{unicodeSymbols.of(o.State) + " " + o.String()}
 		}
 	}

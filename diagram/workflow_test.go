@@ -69,7 +69,7 @@ func TestGolden(t *testing.T) {
 	node := ctrlkit.Describe(workflow)
 	var recorder diagram.Recorder
 	_, _ = workflow.Run(ctrlkit.ContextWithHook(t.Context(), &recorder)) // what it returns is in the drawings
-	outcomes := diagram.WithOutcomes(recorder.Outcomes())
+	outcomes := diagram.WithOutcomes(&recorder)
 	type draw func(io.Writer, outline.Node, ...diagram.Option) error
 	for _, test := range []struct {
 		file    string
@@ -125,7 +125,7 @@ func TestAnyNodeCanBeDrawn(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		n := node(3).Draw(t, "node")
-		outcomes := diagram.WithOutcomes(diagram.Outcomes{{Action: n.Label, State: diagram.State(rapid.IntRange(-1, 9).Draw(t, "state"))}})
+		outcomes := diagram.Marked(diagram.Outcomes{{Action: n.Label, State: diagram.State(rapid.IntRange(-1, 9).Draw(t, "state"))}})
 		for _, draw := range []func(io.Writer, outline.Node, ...diagram.Option) error{diagram.Text, diagram.DOT, diagram.Mermaid} {
 			var first, second bytes.Buffer
 			if err := errors.Join(draw(&first, n, outcomes), draw(&second, n, outcomes)); err != nil {
@@ -158,7 +158,7 @@ func TestEveryActionIsDrawnOnce(t *testing.T) {
 func TestActionsOfAnotherWorkflowAreListed(t *testing.T) {
 	var b strings.Builder
 	node := ctrlkit.Describe(action("Mine", ctrlkit.NoRequeue))
-	err := diagram.Text(&b, node, diagram.WithOutcomes(diagram.Outcomes{{Action: "Mine", State: diagram.StateDone, Runs: 2}, {Action: "Other", State: diagram.StateRunning}}))
+	err := diagram.Text(&b, node, diagram.Marked(diagram.Outcomes{{Action: "Mine", State: diagram.StateDone, Runs: 2}, {Action: "Other", State: diagram.StateRunning}}))
 	want := "✓ Mine  done (2 runs)\nnot part of this workflow\n└── ▶ Other  running\n"
 	if diff := cmp.Diff(want, b.String()); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)

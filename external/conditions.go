@@ -56,7 +56,7 @@ const noCause = "the system does not say why"
 func declarations() []condition.Declaration {
 	all := []condition.Declaration{{Type: ConditionAvailable}}
 	for _, kind := range []string{ConditionCreating, ConditionUpdating, ConditionDeleting, ConditionDrifted, ConditionFailed} {
-		all = append(all, condition.Declaration{Type: kind, Polarity: condition.PolarityAbnormalTrue, Weight: condition.WeightInformational})
+		all = append(all, condition.Declaration{Type: kind, AbnormalTrue: true, Informational: true})
 	}
 	return all
 }

@@ -32,32 +32,16 @@ type Options struct {
 	// more. Without a revision, a definition is kept if the cluster's has a version or a field that
 	// the new one does not have.
 	Revision string
-	// Newer says what happens to definitions that are newer than those that are installed.
-	Newer Newer
-	// Stored says what happens to versions that are stored, and that new definitions do not have.
-	Stored Stored
+	// ReplaceNewer replaces a definition in the cluster that is newer than the one to install, for a
+	// deliberate downgrade. Otherwise it is kept, and reported in the log.
+	ReplaceNewer bool
+	// KeepStored keeps a version in which objects may be stored, by status.storedVersions, and that
+	// a new definition does not have, without serving it. Otherwise that definition is refused, with
+	// a [StoredVersionError] that says how to migrate: such a version can't be removed.
+	KeepStored bool
 	// Timeout limits an installation or a wait whose context has no deadline. Zero means a minute.
 	Timeout time.Duration
 }
-
-// Newer is what happens to a definition in the cluster that is newer. The zero value keeps it.
-type Newer string
-
-// What happens to newer definitions.
-const (
-	NewerKept     Newer = ""         // kept, and reported in the log
-	NewerReplaced Newer = "Replaced" // replaced by the older one: for a deliberate downgrade
-)
-
-// Stored is what happens to a version in which objects may be stored, by status.storedVersions, and
-// that a new definition does not have. It can't be removed. The zero value refuses the definition.
-type Stored string
-
-// What happens to stored versions.
-const (
-	StoredRefused  Stored = ""         // a [StoredVersionError], which says how to migrate
-	StoredUnserved Stored = "Unserved" // the version stays in the definition, and is not served
-)
 
 const (
 	// revisionAnnotation has the [Options].Revision with which a definition was last changed.
@@ -87,9 +71,6 @@ func New(config *rest.Config, options Options) (*Installer, error) {
 		if _, err := version.ParseGeneric(options.Revision); err != nil {
 			return nil, fmt.Errorf("install.Options.Revision %q is no version of two numbers or more, such as 1.4.0: %w", options.Revision, err)
 		}
-	}
-	if options.Newer != NewerKept && options.Newer != NewerReplaced || options.Stored != StoredRefused && options.Stored != StoredUnserved {
-		return nil, fmt.Errorf("install.Options: Newer is %q and Stored is %q: use constants of package install", options.Newer, options.Stored)
 	}
 	options.Timeout = cmp.Or(options.Timeout, defaultTimeout)
 	objects, err := dynamic.NewForConfig(config)

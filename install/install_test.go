@@ -130,11 +130,11 @@ func testStoredVersions(c *cluster) {
 	if n != 0 || !errors.As(err, &stored) || stored.Version != "v1alpha1" || !strings.Contains(err.Error(), "Migrate first") {
 		c.t.Errorf("%d writes: %v", n, err)
 	}
-	c.mustInstall(1, install.Options{Stored: install.StoredUnserved}, widgets(fields("v1", "size", "color")))
+	c.mustInstall(1, install.Options{KeepStored: true}, widgets(fields("v1", "size", "color")))
 	if got, want := c.versions(), "v1 stored served, v1alpha1"; got != want {
 		c.t.Errorf("versions %s, want %s", got, want)
 	}
-	c.mustInstall(0, install.Options{Stored: install.StoredUnserved}, widgets(fields("v1", "size", "color")))
+	c.mustInstall(0, install.Options{KeepStored: true}, widgets(fields("v1", "size", "color")))
 	must(c.t, c.client.Status().Patch(c.ctx, c.get(), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"storedVersions":["v1"]}}`))))
 	c.mustInstall(1, install.Options{}, widgets(fields("v1", "size", "color", "weight"))) // once it is migrated
 	if got, want := c.versions(), "v1 stored served"; got != want {
@@ -151,7 +151,7 @@ func testRevisions(c *cluster) {
 	if _, has := c.get().Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["color"]; !has {
 		c.t.Error("the older one has replaced the newer one")
 	}
-	c.mustInstall(1, install.Options{Revision: "1.9.0", Newer: install.NewerReplaced}, older)
+	c.mustInstall(1, install.Options{Revision: "1.9.0", ReplaceNewer: true}, older)
 	c.mustInstall(1, install.Options{Revision: "1.10.0"}, newer)
 	_, err := c.install(install.Options{Revision: "1.9.0", Timeout: 300 * time.Millisecond}, widgets(fields("v1beta1", "size")))
 	if late := (*install.WaitError)(nil); !errors.As(err, &late) {
@@ -163,11 +163,11 @@ func testWithoutRevision(c *cluster) {
 	c.mustInstall(1, install.Options{}, widgets(fields("v1", "size", "color")))
 	c.mustInstall(0, install.Options{}, widgets(fields("v1", "size")))
 	c.mustInstall(1, install.Options{}, widgets(fields("v1", "size", "color"), fields("v2", "size")))
-	c.mustInstall(0, install.Options{Stored: install.StoredUnserved}, widgets(fields("v1", "size", "color")))
+	c.mustInstall(0, install.Options{KeepStored: true}, widgets(fields("v1", "size", "color")))
 	if got, want := c.versions(), "v1 served, v2 stored served"; got != want {
 		c.t.Errorf("versions %s, want %s", got, want)
 	}
-	c.mustInstall(1, install.Options{Newer: install.NewerReplaced}, widgets(fields("v2", "size"), fields("v1", "size")))
+	c.mustInstall(1, install.Options{ReplaceNewer: true}, widgets(fields("v2", "size"), fields("v1", "size")))
 }
 
 func testBundle(c *cluster) {

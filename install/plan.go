@@ -36,7 +36,7 @@ type StoredVersionError struct {
 func (e *StoredVersionError) Error() string {
 	return fmt.Sprintf("version %s is in status.storedVersions, and the new definition does not have it: objects that are stored in it could not be read any more. "+
 		"Migrate first: keep the version with served: false, write each object again (kubectl get %s -A -o json | kubectl replace -f -), "+
-		"then remove it from status.storedVersions (kubectl patch crd %s --subresource=status). Or keep it unserved: install.StoredUnserved", e.Version, e.Definition, e.Definition)
+		"then remove it from status.storedVersions (kubectl patch crd %s --subresource=status). Or keep it unserved: install.Options.KeepStored", e.Version, e.Definition, e.Definition)
 }
 
 // plan compares a definition with the one in the cluster, which is nil if there is none.
@@ -47,7 +47,7 @@ func (i *Installer) plan(d, current *Definition) (plan, error) {
 		return plan{}, err
 	}
 	if current != nil {
-		if why := i.newer(d, current); why != "" && i.options.Newer != NewerReplaced {
+		if why := i.newer(d, current); why != "" && !i.options.ReplaceNewer {
 			return plan{kept: why}, nil
 		}
 		if err := i.keepStored(d, current); err != nil {
@@ -152,7 +152,7 @@ func (i *Installer) keepStored(d, current *Definition) error {
 			continue
 		}
 		theirs := versionOf(current, name)
-		if i.options.Stored != StoredUnserved || theirs == nil {
+		if !i.options.KeepStored || theirs == nil {
 			return &StoredVersionError{d.Name, name}
 		}
 		kept := *theirs.DeepCopy()

@@ -72,7 +72,7 @@ func New[T client.Object](name string, r Reconciler[T], options Options) step.St
 	_, l.checks = r.(VerbChecker[T])
 	s := step.Step[T]{
 		Name: name, Do: l.do, Cleanup: l.cleanUp, Claim: l.claim, Gate: l.gate,
-		Conditions: append([]condition.Declaration{{Type: ConditionManaged, Weight: condition.WeightInformational}}, options.Conditions...),
+		Conditions: append([]condition.Declaration{{Type: ConditionManaged, Informational: true}}, options.Conditions...),
 		Watches:    func() []step.Watch { return append(PolicyWatches(options.Policy), options.Watches...) },
 		Uses:       options.Uses,
 		Err:        options.Policy.Check(),

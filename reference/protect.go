@@ -63,7 +63,7 @@ func Protect[R client.Object](by ...User[R]) step.Step[R] {
 		// It claims nothing but the finalizer, which is written with the claim of a step before this
 		// one, if there is any, and otherwise before the object is ready.
 		Claim:      func(context.Context, *step.Request[R]) error { return nil },
-		Conditions: []condition.Declaration{{Type: ConditionInUse, Polarity: condition.PolarityAbnormalTrue, Weight: condition.WeightInformational}},
+		Conditions: []condition.Declaration{{Type: ConditionInUse, AbnormalTrue: true, Informational: true}},
 		Watches:    p.watches,
 	}
 }

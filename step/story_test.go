@@ -277,7 +277,7 @@ func (s *stage) step(text string) step.Step[*Thing] {
 		if part[0] < 'a' {
 			d := condition.Declaration{Type: part}
 			if part == "Degraded" {
-				d.Polarity = condition.PolarityAbnormalTrue
+				d.AbnormalTrue = true
 			}
 			made.Conditions = append(made.Conditions, d)
 		}

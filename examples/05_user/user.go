@@ -51,7 +51,7 @@ var (
 func (a accounts) options() lifecycle.Options {
 	return lifecycle.Options{
 		Refresh: poll, Watches: append(a.server.Watches(), step.Watch{Object: &corev1.Secret{}, Read: true, Owned: true}), // credentials, and passwords
-		Conditions: append([]condition.Declaration{{Type: v1.ConditionServerFound}, {Type: v1.ConditionInSync, Weight: condition.WeightInformational}}, a.server.Conditions()...),
+		Conditions: append([]condition.Declaration{{Type: v1.ConditionServerFound}, {Type: v1.ConditionInSync, Informational: true}}, a.server.Conditions()...),
 	}
 }
 

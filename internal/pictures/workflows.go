@@ -78,7 +78,7 @@ func drawWorkflows(ctx context.Context, dir string) error {
 		if p.run {
 			var recorder diagram.Recorder
 			_, _ = p.workflow.Run(ctrlkit.ContextWithHook(ctx, &recorder)) // what it returns is in the picture
-			options = append(options, diagram.WithOutcomes(recorder.Outcomes()))
+			options = append(options, diagram.WithOutcomes(&recorder))
 		}
 		err := writeFile(filepath.Join(dir, p.name+".svg"), func(w io.Writer) error {
 			return diagram.SVG(w, ctrlkit.Describe(p.workflow), options...)

@@ -23,7 +23,7 @@ import (
 func Conditions() []condition.Declaration {
 	return []condition.Declaration{
 		{Type: v1.ConditionScheduled},
-		{Type: v1.ConditionMissedRuns, Polarity: condition.PolarityAbnormalTrue, Weight: condition.WeightInformational},
+		{Type: v1.ConditionMissedRuns, AbnormalTrue: true, Informational: true},
 	}
 }
 

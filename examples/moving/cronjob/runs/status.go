@@ -28,9 +28,9 @@ const (
 // Conditions declares the conditions. Ready depends on Degraded alone: to be suspended is no failure.
 func Conditions() []condition.Declaration {
 	return []condition.Declaration{
-		{Type: Available, Weight: condition.WeightInformational},
-		{Type: Progressing, Weight: condition.WeightInformational},
-		{Type: Degraded, Polarity: condition.PolarityAbnormalTrue},
+		{Type: Available, Informational: true},
+		{Type: Progressing, Informational: true},
+		{Type: Degraded, AbnormalTrue: true},
 	}
 }
 
