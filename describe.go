@@ -11,39 +11,22 @@ import "github.com/ctrlkit/ctrlkit/internal/outline"
 //	diagram.Text(os.Stdout, ctrlkit.Describe(workflow))
 type Node = outline.Node
 
-// A NodeKind is the function of this package that makes an action.
-type NodeKind = outline.Kind
-
-// The kinds of actions. KindAction is one with work of its own.
-const (
-	KindAction       = outline.KindAction
-	KindNop          = outline.KindNop
-	KindSequential   = outline.KindSequential
-	KindJoin         = outline.KindJoin
-	KindJoinOrdered  = outline.KindJoinOrdered
-	KindParallelJoin = outline.KindParallelJoin
-	KindGraph        = outline.KindGraph
-	KindIf           = outline.KindIf
-	KindIfElse       = outline.KindIfElse
-	KindTimeout      = outline.KindTimeout
-	KindRetry        = outline.KindRetry
-	KindOnce         = outline.KindOnce
-	KindFinally      = outline.KindFinally
-)
-
 // A Describer is an [Action] that can describe what it is made of. All actions of this package are;
-// an action of your own that runs others should be, or package diagram draws it as a single box.
+// an action of your own that runs others should be, or package diagram draws it as a single box. It
+// describes itself as the action of this package that runs them as it does:
+//
+//	func (b besides) Describe() ctrlkit.Node { return ctrlkit.Describe(ctrlkit.Join(b.main, b.other)) }
 type Describer interface {
 	Describe() Node
 }
 
-// Describe returns what a is made of. An action that is not a [Describer] is a KindAction of its
+// Describe returns what a is made of. An action that is not a [Describer] is a single action of its
 // description.
 func Describe(a Action) Node {
 	if d, ok := a.(Describer); ok {
 		return d.Describe()
 	}
-	return Node{Kind: KindAction, Label: a.Description()}
+	return Node{Kind: outline.KindAction, Label: a.Description()}
 }
 
 func describeAll(actions []runner) []Node {

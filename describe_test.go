@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/internal/outline"
 )
 
 func TestDescribe(t *testing.T) {
@@ -46,12 +47,12 @@ func TestDescribe(t *testing.T) {
 func TestDescribedWrapperKeepsItsInside(t *testing.T) {
 	var j journal
 	got := ctrlkit.Describe(ctrlkit.Join(describedAction{foreignAction{j.ok("A")}}))
-	want := ctrlkit.Node{Kind: ctrlkit.KindJoin, Children: []ctrlkit.Node{{Kind: ctrlkit.KindOnce, Label: "mine"}}}
+	want := outline.Node{Kind: outline.KindJoin, Children: []outline.Node{{Kind: outline.KindOnce, Label: "mine"}}}
 	same(t, "node", want, got)
 }
 
 type describedAction struct{ foreignAction }
 
 func (describedAction) Describe() ctrlkit.Node {
-	return ctrlkit.Node{Kind: ctrlkit.KindOnce, Label: "mine"}
+	return outline.Node{Kind: outline.KindOnce, Label: "mine"}
 }

@@ -117,7 +117,7 @@ func (a *Applier) forget(ctx context.Context, name client.ObjectKey, by claimant
 func statusOf(r *result) (*Status, error) {
 	s := &Status{Objects: r.children(failure.Classify), Pruned: r.pruned, Lacks: r.lacks()}
 	if r.err == nil && r.limited != nil {
-		return s, failure.Terminal(r.limited, ReasonPruneLimit, "correct what the set is made from, delete the objects yourself, or raise the limit")
+		return s, failure.Terminal(r.limited, reasonPruneLimit, "correct what the set is made from, delete the objects yourself, or raise the limit")
 	}
 	return s, r.err
 }
@@ -129,7 +129,7 @@ const setOfApplier = "set"
 // not there and not to be created.
 func (a *Applier) keeper(ctx context.Context, name client.ObjectKey, by claimant, create bool) (*keeper, error) {
 	if name.Name == "" || name.Namespace == "" || a.FieldOwner == "" || a.Client == nil {
-		return nil, failure.Terminal(errors.New("an Applier needs a Client and a FieldOwner, and its sets a name and a namespace"), ReasonWrongSet, "set them")
+		return nil, failure.Terminal(errors.New("an Applier needs a Client and a FieldOwner, and its sets a name and a namespace"), reasonWrongSet, "set them")
 	}
 	a.once.Do(func() { a.states = newStates() })
 	s := &settings{name: setOfApplier, ordered: true, pruneLimit: a.PruneLimit, migrate: a.Migrate, anyKind: true}

@@ -78,7 +78,7 @@ func (c *child) create(ctx context.Context) (client.Object, error) {
 	}
 	answer, err = c.updateNewest(ctx)
 	if err == nil && time.Since(answer.GetCreationTimestamp().Time) >= unseenAfter {
-		return nil, failure.Terminal(fmt.Errorf("%s exists, and the cache of the operator does not have it: its changes are not seen, and it would not be pruned", c.Ref), ReasonNotSelected, fmt.Sprintf(
+		return nil, failure.Terminal(fmt.Errorf("%s exists, and the cache of the operator does not have it: its changes are not seen, and it would not be pruned", c.Ref), reasonNotSelected, fmt.Sprintf(
 			"have cache.Options select it: its labels are %s; or have the %s give it the labels and the namespace that cache.Options.ByObject selects", labels.Set(answer.GetLabels()), c.ownerKind.Kind), failure.WithRetryAfter(unseenRetry))
 	}
 	return answer, err
@@ -118,7 +118,7 @@ func (c *child) updateNewest(ctx context.Context) (client.Object, error) {
 func (c *child) update(ctx context.Context, current client.Object) (client.Object, error) {
 	policy, err := c.policy.with(current, c.manager)
 	if err != nil {
-		return nil, failure.Terminal(fmt.Errorf("%s: %w", c.Ref, err), ReasonUnknownPolicy, "correct the annotation")
+		return nil, failure.Terminal(fmt.Errorf("%s: %w", c.Ref, err), reasonUnknownPolicy, "correct the annotation")
 	}
 	verdict, err := c.mayWrite(ctx, current, &policy)
 	if err != nil {
@@ -219,10 +219,10 @@ func (c *child) apply(ctx context.Context, content map[string]any, guard, value 
 	if err := c.client.Patch(ctx, answer, patch, options...); err != nil {
 		err = fmt.Errorf("applying %s: %w", c.Ref, readable(err))
 		if twice := refusal.Duplicates(err); twice != nil {
-			return nil, failure.Terminal(fmt.Errorf("applying %s: %w", c.Ref, twice), ReasonWrongSet, refusal.RemedyDuplicates)
+			return nil, failure.Terminal(fmt.Errorf("applying %s: %w", c.Ref, twice), reasonWrongSet, refusal.RemedyDuplicates)
 		}
 		if strings.Contains(err.Error(), "failed to create typed patch object") { // answered with 500
-			err = failure.Terminal(err, ReasonWrongSet, "correct the field that the message names: its definition does not have it, or has another type")
+			err = failure.Terminal(err, reasonWrongSet, "correct the field that the message names: its definition does not have it, or has another type")
 		}
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func stopped(ref Ref, err error) error {
 	for i, cause := range conflicts {
 		texts[i] = strings.TrimPrefix(cause.Field, ".") + " (" + cause.Message + ")"
 	}
-	return failure.Terminal(fmt.Errorf("%s: others have set %s", ref, strings.Join(texts, ", ")), ReasonFieldConflict, "have the other manager give the fields up, or remove them from the set")
+	return failure.Terminal(fmt.Errorf("%s: others have set %s", ref, strings.Join(texts, ", ")), reasonFieldConflict, "have the other manager give the fields up, or remove them from the set")
 }
 
 // conflictsOf returns the fields that other field managers have.

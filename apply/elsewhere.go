@@ -127,7 +127,7 @@ func (e *elsewhere[T]) at(ctx context.Context, req *step.Request[T]) (Place, cla
 	case err != nil:
 		return place, claimant{}, fmt.Errorf("finding where the objects of %q are: %w", e.settings.name, err)
 	case place.Applier == nil:
-		return place, claimant{}, failure.Terminal(errors.New("the place has no Applier"), ReasonWrongSet, "this is a bug in the operator: return one")
+		return place, claimant{}, failure.Terminal(errors.New("the place has no Applier"), reasonWrongSet, "this is a bug in the operator: return one")
 	}
 	gvk, err := req.Client.GroupVersionKindFor(req.Object)
 	if err != nil {

@@ -15,15 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// InputsAnnotation is the annotation of a Pod template that [RestartOn] writes.
-const InputsAnnotation = "apply.ctrlkit.dev/inputs"
+// inputsAnnotation is the annotation of a Pod template that [RestartOn] writes.
+const inputsAnnotation = "apply.ctrlkit.dev/inputs"
 
 // RestartOn has the Pods of a Deployment, or of another object with a Pod template, replaced when the
 // content of other objects changes: of ConfigMaps and Secrets that they mount or have in their
 // environment. Inputs are what the step has read through its request, so that a change of them
 // reconciles the owner. A nil one is an input that is not there.
 //
-// Its hash is in the annotation [InputsAnnotation] of the Pod template. It is made of data, or of spec for
+// Its hash is in the annotation [inputsAnnotation] of the Pod template. It is made of data, or of spec for
 // kinds without data, and of nothing else: an input that is created again with the same content replaces
 // no Pods. Who may read the Deployment can test guesses of the content with it.
 func RestartOn(inputs ...client.Object) Option { return restartOn(inputs) }
@@ -56,7 +56,7 @@ func addInputs(c client.Client, it *item) error {
 			return fmt.Errorf("apply.RestartOn: %w", err)
 		}
 	}
-	return put(metadata, "annotations", InputsAnnotation, short32(h.Sum(nil)))
+	return put(metadata, "annotations", inputsAnnotation, short32(h.Sum(nil)))
 }
 
 // writeInput writes what Pods see of an input.

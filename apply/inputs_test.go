@@ -31,8 +31,8 @@ func TestRestartOn(t *testing.T) {
 		web, night := newDeployment("web", 1), &batchv1.CronJob{}
 		o.get(web, "web")
 		o.get(night, "night")
-		got := web.Spec.Template.Annotations[apply.InputsAnnotation]
-		if len(got) != 16 || got != night.Spec.JobTemplate.Spec.Template.Annotations[apply.InputsAnnotation] {
+		got := web.Spec.Template.Annotations["apply.ctrlkit.dev/inputs"]
+		if len(got) != 16 || got != night.Spec.JobTemplate.Spec.Template.Annotations["apply.ctrlkit.dev/inputs"] {
 			t.Fatalf("the hashes are %q and %v", got, night.Spec.JobTemplate.Spec.Template.Annotations)
 		}
 		return got

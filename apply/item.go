@@ -67,7 +67,7 @@ func (k *keeper) items(set *Set) ([]*item, error) {
 		items = append(items, it)
 	}
 	if len(mistakes) > 0 {
-		failures = append(failures, failure.Terminal(join(mistakes...), ReasonWrongSet,
+		failures = append(failures, failure.Terminal(join(mistakes...), reasonWrongSet,
 			"this is a bug in the operator: correct the lines that the message names"))
 	}
 	return items, join(failures...)

@@ -10,12 +10,12 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/step"
-	"github.com/ctrlkit/ctrlkit/summary"
+	"github.com/ctrlkit/ctrlkit/internal/health"
 )
 
 // Mirror sets a declared condition of the object of a request by how another object is, such as a
 // child that has conditions of its own: with the reason and the message of the condition that
-// decides there, by package summary.
+// decides there, by its health.
 //
 //	var database dbv1.Database
 //	...
@@ -28,13 +28,13 @@ func Mirror[T client.Object](req *step.Request[T], conditionType string, of clie
 	if err != nil {
 		gvk = of.GetObjectKind().GroupVersionKind()
 	}
-	s := summary.OfKind(of, gvk)
+	s := health.OfKind(of, gvk)
 	severity := condition.SeverityInfo
 	switch s.State {
-	case summary.StateReady:
+	case health.StateReady:
 		req.Conditions.MarkHealthy(conditionType, cmp.Or(s.Reason, condition.ReasonReady), "")
 		return
-	case summary.StateFailed:
+	case health.StateFailed:
 		severity = condition.SeverityWarning
 	}
 	message := cmp.Or(gvk.Kind, "object") + " " + of.GetName() + " is " + s.String()

@@ -19,15 +19,15 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/summary"
+	"github.com/ctrlkit/ctrlkit/internal/health"
 )
 
 // A Job with the policy Once runs for each content until it has completed once. Which contents have
 // is noted in an annotation of the owner before anything may delete the Job: until then it is
 // applied without its ttlSecondsAfterFinished, so that a Job that is not there has not completed.
 
-// OnceAnnotation is on each Job with the policy [Once]: the hash of the content that it runs for.
-const OnceAnnotation = "apply.ctrlkit.dev/once"
+// onceAnnotation is on each Job with the policy [Once]: the hash of the content that it runs for.
+const onceAnnotation = "apply.ctrlkit.dev/once"
 
 // oncePrefix begins the annotation of the owner of a set that names what has completed.
 const oncePrefix = "once.apply.ctrlkit.dev/"
@@ -62,7 +62,7 @@ func (k *keeper) runOnce(it *item) error {
 		delete(spec, ttlField)
 	}
 	metadata, _ := it.content["metadata"].(map[string]any)
-	return put(metadata, "annotations", OnceAnnotation, it.once.hash)
+	return put(metadata, "annotations", onceAnnotation, it.once.hash)
 }
 
 // recorded takes back what was held back, if the owner names the content by now.
@@ -93,7 +93,7 @@ func (c *child) ensureOnce(ctx context.Context) (client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash := current.GetAnnotations()[OnceAnnotation]
+	hash := current.GetAnnotations()[onceAnnotation]
 	switch {
 	case e.wanted() == verdictOurs && isComplete(current, c.gvk) && hash != "" && !c.runs.has(c.Ref, hash):
 		c.once.completed = hash // which is noted before it may be gone
@@ -147,7 +147,7 @@ func (c *child) supersede(ctx context.Context, current client.Object) (client.Ob
 	case policy.frozen || policy.has(CreateOnly):
 		return current, nil
 	case !policy.has(Replace):
-		return nil, failure.Terminal(fmt.Errorf("%s runs for another content, and its annotations do not let it be deleted", c.Ref), ReasonImmutableField, "delete it, so that it is created again")
+		return nil, failure.Terminal(fmt.Errorf("%s runs for another content, and its annotations do not let it be deleted", c.Ref), reasonImmutableField, "delete it, so that it is created again")
 	}
 	if err := c.delete(ctx, c.Ref, current, metav1.DeletePropagationForeground); err != nil {
 		return nil, err
@@ -157,15 +157,15 @@ func (c *child) supersede(ctx context.Context, current client.Object) (client.Ob
 
 // failureOf returns an error if the Job has failed.
 func (c *child) failureOf(job client.Object) error {
-	s := summary.OfKind(job, c.gvk)
-	if s.State != summary.StateFailed {
+	s := health.OfKind(job, c.gvk)
+	if s.State != health.StateFailed {
 		return nil
 	}
 	remedy := "correct what it is made from, or run it again: kubectl delete job " + c.Name
 	if c.Namespace != "" {
 		remedy += " -n " + c.Namespace
 	}
-	return failure.Terminal(fmt.Errorf("%s has failed: %s", c.Ref, s.Message), ReasonJobFailed, remedy)
+	return failure.Terminal(fmt.Errorf("%s has failed: %s", c.Ref, s.Message), reasonJobFailed, remedy)
 }
 
 // isComplete reports whether a Job has completed, whether or not it is being deleted.
@@ -174,7 +174,7 @@ func isComplete(job client.Object, gvk schema.GroupVersionKind) bool {
 		job = job.DeepCopyObject().(client.Object) //nolint:errcheck // a copy has the type
 		job.SetDeletionTimestamp(nil)
 	}
-	return summary.OfKind(job, gvk).State == summary.StateReady
+	return health.OfKind(job, gvk).State == health.StateReady
 }
 
 // recordRuns notes in the owner what has completed, and keeps the Jobs that waited for that.
@@ -205,7 +205,7 @@ func (k *keeper) recordRuns(ctx context.Context, states []*state) error {
 func (k *keeper) recordLeft(ctx context.Context, leftovers []leftover) error {
 	newest := k.runs
 	for _, l := range leftovers {
-		hash := l.object.GetAnnotations()[OnceAnnotation]
+		hash := l.object.GetAnnotations()[onceAnnotation]
 		if hash != "" && l.groupKind() == jobKind && isComplete(l.object, jobKind.WithVersion("v1")) {
 			newest = newest.with(l.Ref, hash)
 		}
@@ -246,7 +246,7 @@ func runsOf(owner client.Object, notes []note) (runs, error) {
 		read, err := parseRuns(owner.GetAnnotations()[n.key])
 		if err != nil {
 			return nil, failure.Terminal(fmt.Errorf("annotation %s: %w: without it, Jobs would run again that have completed", n.key, err),
-				ReasonWrongSet, "restore it, or remove it to have all Jobs of the set run again")
+				reasonWrongSet, "restore it, or remove it to have all Jobs of the set run again")
 		}
 		for _, entry := range read {
 			if !slices.Contains(all, entry) {

@@ -37,10 +37,10 @@ func ledgerJob() player.Player {
 		case job.Status.CompletionTime != nil:
 			return nil
 		}
-		ran := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: "ran-" + job.Annotations[apply.OnceAnnotation]}}
+		ran := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: "ran-" + job.Annotations["apply.ctrlkit.dev/once"]}}
 		err := s.Create(ran)
 		for n := 2; apierrors.IsAlreadyExists(err); n++ {
-			ran = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: fmt.Sprintf("ran-%s-time-%d", job.Annotations[apply.OnceAnnotation], n)}}
+			ran = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: fmt.Sprintf("ran-%s-time-%d", job.Annotations["apply.ctrlkit.dev/once"], n)}}
 			err = s.Create(ran)
 		}
 		if err != nil {

@@ -74,7 +74,7 @@ func keepsChildren[T client.Object](o *orphaning, req *step.Request[T]) (stay bo
 	}
 	if _, said := o.said.Get(uid); !said {
 		o.said.Add(uid, nil)
-		req.Event(corev1.EventTypeNormal, ReasonOrphaned, "Delete", "It is deleted with --cascade=orphan: the objects of its sets stay, and belong to none. An object of its name that wants them takes them over")
+		req.Event(corev1.EventTypeNormal, reasonOrphaned, "Delete", "It is deleted with --cascade=orphan: the objects of its sets stay, and belong to none. An object of its name that wants them takes them over")
 	}
 	return true, nil
 }

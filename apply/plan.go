@@ -155,7 +155,7 @@ func (c *child) plan(ctx context.Context) (*Change, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", c.Ref, err)
 	}
-	ran := current.GetAnnotations()[OnceAnnotation]
+	ran := current.GetAnnotations()[onceAnnotation]
 	if c.once != nil && c.once.done && ran != c.once.hash {
 		return nil, nil //nolint:nilnil // it ran for another content after that of the set
 	}

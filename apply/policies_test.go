@@ -181,7 +181,7 @@ func TestDuplicatesAreNamed(t *testing.T) {
 		set.Add(web)
 	}, apply.Owns(&appsv1.Deployment{}))
 	err := o.settle(shop)
-	if got := o.condition(shop); !strings.Contains(got, apply.ReasonWrongSet) || !strings.Contains(got, `.env has two items with name="A": leave one of the two out`) {
+	if got := o.condition(shop); !strings.Contains(got, "WrongSet") || !strings.Contains(got, `.env has two items with name="A": leave one of the two out`) {
 		t.Errorf("condition %s with error %v", got, err)
 	}
 }
@@ -195,7 +195,7 @@ func TestImmutableFieldsAreNamed(t *testing.T) {
 	o.mustSettle(shop)
 	role = "b"
 	err := o.settle(shop)
-	if got := o.condition(shop); !strings.Contains(got, apply.ReasonImmutableField) || !strings.Contains(got, "roleRef") {
+	if got := o.condition(shop); !strings.Contains(got, "ImmutableField") || !strings.Contains(got, "roleRef") {
 		t.Errorf("condition %s with error %v", got, err)
 	}
 }

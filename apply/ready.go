@@ -15,10 +15,10 @@ import (
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/summary"
+	"github.com/ctrlkit/ctrlkit/internal/health"
 )
 
-// states is what one step knows of the cluster: how objects are, by package summary, and which
+// states is what one step knows of the cluster: how objects are, by their health, and which
 // kinds have a namespace. It is safe for concurrent use.
 type states struct {
 	known  *lru.Cache // of types.UID to knownState
@@ -69,12 +69,12 @@ func (s *states) of(it *item, obj client.Object) (ready, failed bool, lacks stri
 			return known.ready, known.failed, known.lacks, nil
 		}
 	}
-	computed := summary.OfKind(obj, it.gvk)
+	computed := health.OfKind(obj, it.gvk)
 	known := knownState{
 		version: obj.GetResourceVersion(), ready: isReady(computed),
-		failed: computed.State == summary.StateFailed, lacks: cmp.Or(computed.Message, computed.Reason),
+		failed: computed.State == health.StateFailed, lacks: cmp.Or(computed.Message, computed.Reason),
 	}
-	if computed.Reason != summary.ReasonNoStatus { // which costs nothing to find out
+	if computed.Reason != health.ReasonNoStatus { // which costs nothing to find out
 		s.known.Add(types.UID(obj.GetUID()), known)
 	}
 	return known.ready, known.failed, known.lacks, nil
@@ -82,8 +82,8 @@ func (s *states) of(it *item, obj client.Object) (ready, failed bool, lacks stri
 
 // isReady reports whether a set need not wait for an object. A phase that is a word without an
 // agreed meaning is no reason to wait, as it is none to kstatus: ReadyWhen can give it one.
-func isReady(s summary.Summary) bool {
-	return s.State == summary.StateReady || s.Reason == summary.ReasonUnknownPhase
+func isReady(s health.Health) bool {
+	return s.State == health.StateReady || s.Reason == health.ReasonUnknownPhase
 }
 
 // unstructuredOf returns an object, with the apiVersion and kind that typed objects of a cache do

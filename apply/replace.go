@@ -152,5 +152,5 @@ func (c *child) irreplaceable(r *refusal.Replacement, refused error) error {
 	case r.Loss != "":
 		word = ReplaceLosingData
 	}
-	return failure.Terminal(refused, ReasonImmutableField, fmt.Sprintf("%s; annotate it with %s: %s to allow that for good", r.Remedy(), PolicyAnnotation, word))
+	return failure.Terminal(refused, reasonImmutableField, fmt.Sprintf("%s; annotate it with %s: %s to allow that for good", r.Remedy(), PolicyAnnotation, word))
 }

@@ -93,7 +93,7 @@ func (c *children[T]) do(ctx context.Context, req *step.Request[T]) error {
 	case r.err != nil:
 		return r.err
 	case r.limited != nil:
-		return failure.Terminal(r.limited, ReasonPruneLimit, "restore what the set is made from, delete the objects yourself, or raise the limit")
+		return failure.Terminal(r.limited, reasonPruneLimit, "restore what the set is made from, delete the objects yourself, or raise the limit")
 	case lacks != "" && slices.ContainsFunc(r.states, func(s state) bool { return s.unseen }):
 		return ctrlkit.Poll(lacks, goneEvery)
 	case lacks != "" && slices.ContainsFunc(r.states, func(s state) bool { return s.item.missing }):
@@ -121,13 +121,13 @@ func (c *children[T]) mark(req *step.Request[T], r *result) {
 		}
 		conditions.MarkUnhealthy(set, classified.Severity, classified.Reason, textOf(r.err))
 	case r.limited != nil:
-		conditions.MarkUnhealthy(set, condition.SeverityError, ReasonPruneLimit, r.limited.Error())
+		conditions.MarkUnhealthy(set, condition.SeverityError, reasonPruneLimit, r.limited.Error())
 	case lacks == "":
-		conditions.MarkHealthy(set, ReasonAllReady, "")
+		conditions.MarkHealthy(set, reasonAllReady, "")
 	case r.failed():
-		conditions.MarkUnhealthy(set, condition.SeverityError, ReasonObjectFailed, lacks)
+		conditions.MarkUnhealthy(set, condition.SeverityError, reasonObjectFailed, lacks)
 	default:
-		conditions.MarkUnhealthy(set, condition.SeverityInfo, ReasonNotAllReady, lacks)
+		conditions.MarkUnhealthy(set, condition.SeverityInfo, reasonNotAllReady, lacks)
 	}
 }
 
@@ -240,7 +240,7 @@ func (r *result) children(classify func(error) failure.Classification) []journal
 		case s.ready:
 			c.State, c.Text = journal.ChildReady, ""
 		case s.failed:
-			c.State, c.Reason, c.Remedy = journal.ChildFailed, ReasonObjectFailed, "check its own status and its Kubernetes events"
+			c.State, c.Reason, c.Remedy = journal.ChildFailed, reasonObjectFailed, "check its own status and its Kubernetes events"
 		}
 		all[i] = c
 	}

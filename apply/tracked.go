@@ -119,7 +119,7 @@ func (k *keeper) readTracked(ctx context.Context) error {
 		refs, err := parseTracked(text)
 		if err != nil {
 			return failure.Terminal(fmt.Errorf("annotation %s: %w: without it, objects in other namespaces could not be deleted", n.key, err),
-				ReasonWrongSet, "restore it, or remove it if no such objects exist")
+				reasonWrongSet, "restore it, or remove it if no such objects exist")
 		}
 		var others tracked
 		if n.shared {
@@ -254,7 +254,7 @@ func (k *keeper) rememberAll(ctx context.Context, refs tracked) error {
 	}
 	if !fits() && len(refs) > len(k.remembered) {
 		return failure.Terminal(fmt.Errorf("the names of the %d objects without an owner reference, which annotation %s keeps, need %d bytes, and there is room for %d",
-			len(refs), key, len(text), apivalidation.TotalAnnotationSizeLimitB), ReasonWrongSet, "have several steps or several owners keep them, or give them shorter names")
+			len(refs), key, len(text), apivalidation.TotalAnnotationSizeLimitB), reasonWrongSet, "have several steps or several owners keep them, or give them shorter names")
 	}
 	if k.owner.GetAnnotations()[key] != text { // UIDs that do not fit are not tried again and again
 		if err := k.remember(ctx, key, text); err != nil {

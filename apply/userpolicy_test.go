@@ -50,7 +50,7 @@ func TestPoliciesOfUsers(t *testing.T) {
 			o.patch(newConfigMap("a"), `{"metadata":{"annotations":`+tt.annotations+`}}`)
 			value = "2"
 			err := o.settle(shop)
-			if (err == nil) != (tt.err == "") || err != nil && (!strings.Contains(err.Error(), tt.err) || !strings.Contains(o.condition(shop), apply.ReasonUnknownPolicy)) {
+			if (err == nil) != (tt.err == "") || err != nil && (!strings.Contains(err.Error(), tt.err) || !strings.Contains(o.condition(shop), "UnknownPolicy")) {
 				t.Errorf("error %v, condition %s, want %q", err, o.condition(shop), tt.err)
 			}
 			if got := o.configMap("a"); got != tt.content {
@@ -127,7 +127,7 @@ func TestReplaceOfWhatIsRetained(t *testing.T) {
 	o.get(first, "j")
 	o.patch(newJob("j", ""), `{"metadata":{"annotations":{"policy.ctrlkit.dev/reclaim":"retain"}}}`)
 	image = "busybox:2"
-	if err := o.settle(shop); err == nil || !strings.Contains(o.condition(shop), apply.ReasonImmutableField) {
+	if err := o.settle(shop); err == nil || !strings.Contains(o.condition(shop), "ImmutableField") {
 		t.Errorf("error %v, condition %s", err, o.condition(shop))
 	}
 	o.patch(newJob("j", ""), `{"metadata":{"annotations":{"policy.ctrlkit.dev/reclaim":"delete"}}}`)

@@ -177,7 +177,7 @@ func isDeletable(ctx context.Context, k *keeper, ref Ref, obj client.Object) (bo
 	}
 	ok, why := e.deletable()
 	if why != "" && k.event != nil && k.states.isNew(obj.GetUID()) {
-		k.event(corev1.EventTypeWarning, ReasonLeft, "Delete", "%s has the label of this set and is left: it %s. Delete it if it is not needed, or remove the label %s", ref, why, SetLabel)
+		k.event(corev1.EventTypeWarning, reasonLeft, "Delete", "%s has the label of this set and is left: it %s. Delete it if it is not needed, or remove the label %s", ref, why, SetLabel)
 	}
 	return ok, nil
 }

@@ -23,13 +23,13 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// ReasonAnotherNamespace is the reason of the failure of an object that refers to another
+// reasonAnotherNamespace is the reason of the failure of an object that refers to another
 // namespace, although neither Options.AllNamespaces nor Options.Allowed permits that.
-const ReasonAnotherNamespace = "AnotherNamespace"
+const reasonAnotherNamespace = "AnotherNamespace"
 
-// ReasonInvalidTarget is the reason of the failure of an object one of whose targets has fields that do
+// reasonInvalidTarget is the reason of the failure of an object one of whose targets has fields that do
 // not go together.
-const ReasonInvalidTarget = "InvalidTarget"
+const reasonInvalidTarget = "InvalidTarget"
 
 // resolve returns what the targets of an object are, and the problem of all that can't be used.
 func (r *Reference[T, R]) resolve(ctx context.Context, req *step.Request[T], chosen record) ([]R, problem, error) {
@@ -38,7 +38,7 @@ func (r *Reference[T, R]) resolve(ctx context.Context, req *step.Request[T], cho
 	targets := r.targets(req.Object)
 	for _, target := range targets {
 		if err := r.check(target, len(targets)); err != nil {
-			return nil, problem{}, failure.Terminal(err, ReasonInvalidTarget, "")
+			return nil, problem{}, failure.Terminal(err, reasonInvalidTarget, "")
 		}
 		some, p, err := r.find(ctx, req, target, chosen)
 		switch {
@@ -143,7 +143,7 @@ func (o *Options[T, R]) place(req *step.Request[T], target *Target) error {
 	case err == nil && !namespaced:
 		target.Namespace = ""
 	case (target.AnyNamespace || target.Namespace != "" && target.Namespace != own) && !o.elsewhere():
-		return failure.Terminal(fmt.Errorf("the reference %s is to %s, and may only be to %s", o.Name, to, own), ReasonAnotherNamespace, "")
+		return failure.Terminal(fmt.Errorf("the reference %s is to %s, and may only be to %s", o.Name, to, own), reasonAnotherNamespace, "")
 	case target.AnyNamespace:
 		target.Namespace = ""
 	case target.Namespace == "":

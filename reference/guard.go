@@ -140,7 +140,7 @@ func (g *guard[R]) Reconcile(ctx context.Context, request reconcile.Request) (re
 // say reports what the deletion of an object waits for.
 func (g *guard[R]) say(ctx context.Context, obj R, who string) {
 	if g.holds.said(obj.GetUID(), who) && g.recorder != nil {
-		g.recorder.Eventf(obj, nil, corev1.EventTypeNormal, ReasonUsed, "Delete", "%s", text.Shorten("it is deleted after "+who, text.Longest))
+		g.recorder.Eventf(obj, nil, corev1.EventTypeNormal, reasonUsed, "Delete", "%s", text.Shorten("it is deleted after "+who, text.Longest))
 	}
 	if g.observer == nil {
 		return

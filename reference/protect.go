@@ -24,9 +24,9 @@ const ConditionInUse = "InUse"
 
 // Reasons of the condition InUse.
 const (
-	ReasonNotDeleted = "NotDeleted"
-	ReasonNotUsed    = "NotUsed"
-	ReasonUsed       = "Used"
+	reasonNotDeleted = "NotDeleted"
+	reasonNotUsed    = "NotUsed"
+	reasonUsed       = "Used"
 )
 
 // A User knows which objects use one of type R: a [Reference] to R.
@@ -80,7 +80,7 @@ func (p *protection[R]) watches() []step.Watch {
 
 func markNotDeleted[R client.Object](_ context.Context, req *step.Request[R]) error {
 	if req.Conditions != nil && req.Object.GetDeletionTimestamp().IsZero() {
-		req.Conditions.MarkHealthy(ConditionInUse, ReasonNotDeleted, "")
+		req.Conditions.MarkHealthy(ConditionInUse, reasonNotDeleted, "")
 	}
 	return nil
 }
@@ -93,13 +93,13 @@ func (p *protection[R]) awaitUsers(ctx context.Context, req *step.Request[R]) er
 		return err
 	case len(using) == 0:
 		if req.Conditions != nil {
-			req.Conditions.MarkHealthy(ConditionInUse, ReasonNotUsed, "")
+			req.Conditions.MarkHealthy(ConditionInUse, reasonNotUsed, "")
 		}
 		return nil
 	}
 	who := named(using)
 	if req.Conditions != nil {
-		req.Conditions.MarkUnhealthy(ConditionInUse, condition.SeverityInfo, ReasonUsed, "it is deleted after "+who)
+		req.Conditions.MarkUnhealthy(ConditionInUse, condition.SeverityInfo, reasonUsed, "it is deleted after "+who)
 	}
 	return ctrlkit.Wait(who + " to be deleted")
 }

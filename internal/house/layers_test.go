@@ -34,9 +34,9 @@ var layers = map[string]int{
 	"internal/drawing/flow":         1,
 	"internal/dsl/model":            0,
 	"internal/outcome":              0,
+	"internal/health":               0,
 	"internal/outline":              -1, // data, which the journal has, too
 	"state":                         0,
-	"summary":                       0,
 	"install":                       0,
 	"internal/definitions":          0,
 	"internal/rings":                0,

@@ -3,7 +3,7 @@
 
 // Package outline describes workflows: which actions one is made of, and how they are combined. It is
 // a package of its own because the journal, on which package ctrlkit stands, has outlines, too.
-// Authors know its types as ctrlkit.Node and ctrlkit.NodeKind.
+// Authors know its types as ctrlkit.Node.
 package outline
 
 import (

@@ -21,7 +21,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/summary"
+	"github.com/ctrlkit/ctrlkit/internal/health"
 )
 
 // A State is how an object is, in one word.
@@ -93,7 +93,7 @@ func rowOf(obj client.Object, kind schema.GroupVersionKind, result journal.Resul
 	case ready == nil && othersHaveReady:
 		r.state, r.reason, r.message = cmp.Or(ofResult[result], NotReady), "NotReconciled", "it has no condition Ready yet"
 	case ready == nil:
-		s := summary.OfKind(obj, kind)
+		s := health.OfKind(obj, kind)
 		r.state, r.reason, r.message = ofSummary[s.State], s.Reason, s.Message
 	case ready.Status == metav1.ConditionTrue && (ready.ObservedGeneration == 0 || ready.ObservedGeneration == obj.GetGeneration()):
 		r.state, r.reason, r.message = Ready, "", ""
@@ -137,8 +137,8 @@ var ofReason = func() map[string]State {
 	return all
 }()
 
-var ofSummary = map[summary.State]State{
-	summary.StateReady: Ready, summary.StateProgressing: Waiting, summary.StateFailed: Failing, summary.StateTerminating: Deleting,
+var ofSummary = map[health.State]State{
+	health.StateReady: Ready, health.StateProgressing: Waiting, health.StateFailed: Failing, health.StateTerminating: Deleting,
 }
 
 var ofResult = map[journal.Result]State{

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package summary
+package health
 
 import (
 	"fmt"
@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A Summary is how an object is, by its own status.
-type Summary struct {
+// Health is how an object is, by its own status.
+type Health struct {
 	State State `json:"state"`
 	// Reason is a word in CamelCase: the reason of the condition that decided, or one of this
 	// package. It is empty for an object that is ready by its status.
@@ -30,14 +30,17 @@ type Summary struct {
 	Message string `json:"message,omitempty"`
 }
 
-// String returns the summary as a line: "Progressing: 1 of 2 replicas updated".
-func (s Summary) String() string {
-	text := s.Message
+// String returns the health as a line: "Progressing: 1 of 2 replicas updated".
+func (h Health) String() string {
+	text := h.Message
 	if text == "" {
-		text = s.Reason
+		text = h.Reason
 	}
-	return strings.TrimSuffix(string(s.State)+": "+text, ": ")
+	return strings.TrimSuffix(string(h.State)+": "+text, ": ")
 }
+
+// IsReady reports whether the object is ready.
+func (h Health) IsReady() bool { return h.State == StateReady }
 
 // A State is how an object is, in a word. The empty one is no state.
 type State string
@@ -63,12 +66,12 @@ const (
 	ReasonUnreadableStatus = "UnreadableStatus" // unknown: the status has not the form of its kind
 )
 
-// Of returns the summary of an object: typed, *unstructured.Unstructured, or
+// Of returns the health of an object: typed, *unstructured.Unstructured, or
 // *metav1.PartialObjectMetadata. A nil object is unknown.
 //
 // A typed object of a cache does not name its kind. Its Go type says it, if it is one of client-go;
 // for other types with rules of their own, use [OfKind].
-func Of(obj client.Object) Summary {
+func Of(obj client.Object) Health {
 	if isNil(obj) {
 		return unknown(ReasonUnreadableStatus, "there is no object")
 	}
@@ -82,13 +85,13 @@ func Of(obj client.Object) Summary {
 }
 
 // OfKind is [Of] for an object whose kind the caller knows.
-func OfKind(obj client.Object, gvk schema.GroupVersionKind) Summary {
+func OfKind(obj client.Object, gvk schema.GroupVersionKind) Health {
 	if isNil(obj) {
 		return unknown(ReasonUnreadableStatus, "there is no object")
 	}
 	deleted := !obj.GetDeletionTimestamp().IsZero()
 	if !deleted && withoutStatus[gvk.GroupKind()] {
-		return Summary{State: StateReady, Reason: ReasonNoStatus}
+		return Health{State: StateReady, Reason: ReasonNoStatus}
 	}
 	if _, partial := obj.(*metav1.PartialObjectMetadata); partial {
 		if deleted {
@@ -97,7 +100,7 @@ func OfKind(obj client.Object, gvk schema.GroupVersionKind) Summary {
 		return unknown(ReasonMetadataOnly, "only its metadata is at hand, not its status")
 	}
 	if s, ok := obj.(*corev1.Service); ok && !deleted && s.Spec.Type != corev1.ServiceTypeLoadBalancer && len(s.Status.Conditions) == 0 {
-		return Summary{State: StateReady} // as ofService, without encoding it
+		return Health{State: StateReady} // as ofService, without encoding it
 	}
 	d, err := newDocument(obj, gvk)
 	switch {
@@ -127,15 +130,15 @@ func isNil(obj client.Object) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-func unknown(reason, message string) Summary { return Summary{StateUnknown, reason, message} }
+func unknown(reason, message string) Health { return Health{StateUnknown, reason, message} }
 
 // terminating says what the deletion of an object waits for. D is nil if only the metadata is
 // known.
-func terminating(obj client.Object, d *document) Summary {
-	s := Summary{State: StateTerminating, Reason: ReasonDeleted}
+func terminating(obj client.Object, d *document) Health {
+	s := Health{State: StateTerminating, Reason: ReasonDeleted}
 	if d != nil {
 		if c, ok := d.first(deletionProblems, "True"); ok {
-			return Summary{StateTerminating, c.reasonOr(ReasonDeleted), c.text()}
+			return Health{StateTerminating, c.reasonOr(ReasonDeleted), c.text()}
 		}
 	}
 	finalizers := slices.Sorted(slices.Values(obj.GetFinalizers()))
@@ -155,23 +158,23 @@ var deletionProblems = []string{
 	"NamespaceFinalizersRemaining", "NamespaceContentRemaining",
 }
 
-// summarize returns the summary of an object that is not being deleted.
-func (d *document) summarize() Summary {
+// summarize returns the health of an object that is not being deleted.
+func (d *document) summarize() Health {
 	if d.behind() {
-		return Summary{StateProgressing, ReasonNotObserved, "its controller has not seen the last change"}
+		return Health{StateProgressing, ReasonNotObserved, "its controller has not seen the last change"}
 	}
 	if rule := kinds[d.gk]; rule != nil {
 		return rule(d)
 	}
 	if d.status == nil {
-		return Summary{State: StateReady, Reason: ReasonNoStatus}
+		return Health{State: StateReady, Reason: ReasonNoStatus}
 	}
 	for _, judge := range []judge{byFailure, byTrouble} {
 		if s, ok := judge(d); ok {
 			return s
 		}
 	}
-	s, decided := Summary{State: StateReady}, false
+	s, decided := Health{State: StateReady}, false
 	for _, judge := range []judge{byGoals, byParents, byReplicas, byFlags} {
 		if s, decided = judge(d); decided {
 			break
@@ -201,19 +204,19 @@ func (d *document) summarize() Summary {
 	}
 	switch {
 	case d.status["conditions"] != nil && len(d.conditions) == 0:
-		return Summary{StateProgressing, ReasonNoStatus, "it has no condition yet"}
+		return Health{StateProgressing, ReasonNoStatus, "it has no condition yet"}
 	case len(d.conditions) > 0 && d.ends():
-		return Summary{StateProgressing, "Running", "none of its conditions says that it has ended"}
+		return Health{StateProgressing, "Running", "none of its conditions says that it has ended"}
 	}
-	return Summary{State: StateReady}
+	return Health{State: StateReady}
 }
 
 // A judge looks at one part of an object. It reports whether that part decides.
-type judge = func(*document) (Summary, bool)
+type judge = func(*document) (Health, bool)
 
 // byParents judges by the conditions that each of several controllers has written: those of the
 // Gateway API, for routes and policies, and those of OpenShift's routers.
-func byParents(d *document) (Summary, bool) {
+func byParents(d *document) (Health, bool) {
 	found := false
 	for _, list := range []string{"parents", "ancestors", "ingress", "tags", "listeners"} {
 		entries, ok := d.status[list].([]any)
@@ -231,15 +234,15 @@ func byParents(d *document) (Summary, bool) {
 			case ok && s.State != StateReady:
 				return s, true
 			case !ok && !optional:
-				return Summary{StateProgressing, ReasonNoStatus, "one of its " + list + " has not reported"}, true
+				return Health{StateProgressing, ReasonNoStatus, "one of its " + list + " has not reported"}, true
 			}
 			found = found || ok
 		}
 		if refs, _ := d.field("spec", "parentRefs").([]any); !optional && len(entries) < max(1, len(refs)) {
-			return Summary{StateProgressing, ReasonNoStatus, "no controller has reported on one of its " + list}, true
+			return Health{StateProgressing, ReasonNoStatus, "no controller has reported on one of its " + list}, true
 		}
 	}
-	return Summary{State: StateReady}, found
+	return Health{State: StateReady}, found
 }
 
 // saysReady reports whether a condition Ready is true, which sums the others up.
@@ -250,7 +253,7 @@ func (d *document) saysReady() bool {
 
 // byReports judges by what each of several controllers has written under its name, if it is bad, as
 // those of Gloo do.
-func byReports(d *document) (Summary, bool) {
+func byReports(d *document) (Health, bool) {
 	reports := asMap(d.status["statuses"])
 	for _, name := range slices.Sorted(maps.Keys(reports)) {
 		report := &document{gk: d.gk, status: asMap(reports[name]), content: map[string]any{"status": reports[name]}}
@@ -258,34 +261,34 @@ func byReports(d *document) (Summary, bool) {
 			return s, true
 		}
 	}
-	return Summary{}, false
+	return Health{}, false
 }
 
-func byReplicasUnlessReady(d *document) (Summary, bool) {
+func byReplicasUnlessReady(d *document) (Health, bool) {
 	if _, ok := d.condition("Ready"); ok {
-		return Summary{}, false
+		return Health{}, false
 	}
 	return byReplicas(d)
 }
 
 // byFailure reads the fields in which Cluster API v1beta1 keeps a failure that is final.
-func byFailure(d *document) (Summary, bool) {
+func byFailure(d *document) (Health, bool) {
 	reason, message := d.text("status", "failureReason"), d.text("status", "failureMessage")
 	if reason == "" && message == "" {
-		return Summary{}, false
+		return Health{}, false
 	}
 	if message == "" {
 		message = "it has failed"
 	}
-	return Summary{StateFailed, reason, message}, true
+	return Health{StateFailed, reason, message}, true
 }
 
 // byReplicas compares the counters of objects that scale. It is for objects whose conditions do not
 // say whether they are ready.
-func byReplicas(d *document) (Summary, bool) {
+func byReplicas(d *document) (Health, bool) {
 	wanted, ok := d.number("spec", "replicas")
 	if !ok {
-		return Summary{}, false
+		return Health{}, false
 	}
 	counted := false
 	for _, c := range []struct{ field, done string }{
@@ -296,12 +299,12 @@ func byReplicas(d *document) (Summary, bool) {
 		switch {
 		case !ok: // zero is often left out, but so is what a kind does not count
 		case n < wanted:
-			return Summary{StateProgressing, ReasonReplicas, fmt.Sprintf("%d of %d replicas %s", n, wanted, c.done)}, true
+			return Health{StateProgressing, ReasonReplicas, fmt.Sprintf("%d of %d replicas %s", n, wanted, c.done)}, true
 		case c.field == "replicas" && n > wanted:
-			return Summary{StateProgressing, ReasonReplicas, surplusText(n - wanted)}, true
+			return Health{StateProgressing, ReasonReplicas, surplusText(n - wanted)}, true
 		}
 	}
-	return Summary{State: StateReady}, counted
+	return Health{State: StateReady}, counted
 }
 
 func surplusText(n int64) string {

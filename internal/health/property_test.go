@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package summary_test
+package health_test
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
-	"github.com/ctrlkit/ctrlkit/summary"
+	"github.com/ctrlkit/ctrlkit/internal/health"
 )
 
 // The order of conditions does not count, and a summary changes nothing.
@@ -30,12 +30,12 @@ func TestOrderOfConditions(t *testing.T) {
 				"severity": rapid.SampledFrom([]string{"", "Error", "Info"}).Draw(t, "severity"), "observedGeneration": rapid.Int64Range(0, 2).Draw(t, "observed"),
 			})
 		}
-		of := func(conditions []any) summary.Summary {
+		of := func(conditions []any) health.Health {
 			u := &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": kind[0], "kind": kind[1], "metadata": map[string]any{"generation": int64(2)}, "status": map[string]any{"conditions": conditions, "phase": "Running"},
 			}}
 			before := runtime.DeepCopyJSON(u.Object)
-			got := summary.Of(u)
+			got := health.Of(u)
 			if diff := cmp.Diff(before, u.Object); diff != "" {
 				t.Fatalf("the object has changed: %s", diff)
 			}
@@ -65,12 +65,12 @@ func FuzzOf(f *testing.F) {
 		if json.Unmarshal(data, &u.Object) != nil || u.Object == nil {
 			return
 		}
-		got := summary.Of(u)
-		if again := summary.Of(u); got != again {
+		got := health.Of(u)
+		if again := health.Of(u); got != again {
 			t.Errorf("%v, then %v", got, again)
 		}
-		states := []summary.State{summary.StateReady, summary.StateProgressing, summary.StateFailed, summary.StateTerminating, summary.StateUnknown}
-		if !slices.Contains(states, got.State) || got.State != summary.StateReady && got.Reason == "" && got.Message == "" {
+		states := []health.State{health.StateReady, health.StateProgressing, health.StateFailed, health.StateTerminating, health.StateUnknown}
+		if !slices.Contains(states, got.State) || got.State != health.StateReady && got.Reason == "" && got.Message == "" {
 			t.Errorf("%#v", got)
 		}
 	})

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package summary_test
+package health_test
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/summary"
+	"github.com/ctrlkit/ctrlkit/internal/health"
 )
 
 // What other summaries take for ready, or for failed, and what is not. Each row is a mistake of one
@@ -40,7 +40,7 @@ func TestMistakesOfOtherSummaries(t *testing.T) {
 		{"a group is compared, not its reverse", `{apiVersion: example.com/v1, kind: Pod, status: {conditions: [{type: Ready, status: "True"}]}}`, "Ready"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := summary.Of(parse(t, tt.document)).String(); got != tt.want {
+			if got := health.Of(parse(t, tt.document)).String(); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
@@ -72,12 +72,12 @@ func TestFormsOfObjects(t *testing.T) {
 		{"metadata, deleted", &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted, Finalizers: []string{"example.com/a"}}}, "Terminating: waits for the finalizer example.com/a"},
 		{"a Secret, deleted", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted}}, "Terminating: Deleted"},
 	} {
-		if got := summary.Of(tt.obj).String(); got != tt.want {
+		if got := health.Of(tt.obj).String(); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
 	kind := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
-	if got, want := summary.OfKind(web, kind), summary.Of(web); got != want {
+	if got, want := health.OfKind(web, kind), health.Of(web); got != want {
 		t.Errorf("of a kind: %v, want %v", got, want)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package summary
+package health
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 
 // kinds are the built-in kinds that have rules: of kstatus, and where that has none or another
 // meaning, of this package.
-var kinds = map[schema.GroupKind]func(*document) Summary{
+var kinds = map[schema.GroupKind]func(*document) Health{
 	{Kind: "Service"}:                   ofService,
 	{Kind: "Pod"}:                       ofPod,
 	{Kind: "Node"}:                      ofNode,
@@ -41,15 +41,15 @@ var kinds = map[schema.GroupKind]func(*document) Summary{
 }
 
 // ofJob judges a Job by its end. To kstatus, it is current from its start.
-func ofJob(d *document) Summary {
+func ofJob(d *document) Health {
 	if c, ok := d.first([]string{"Failed", "FailureTarget"}, "True"); ok {
 		return c.says(StateFailed)
 	}
 	if _, ok := d.first([]string{"Complete"}, "True"); ok {
-		return Summary{State: StateReady}
+		return Health{State: StateReady}
 	}
 	if c, ok := d.first([]string{"Suspended"}, "True"); ok {
-		return Summary{StateProgressing, c.reasonOr("Suspended"), "it is suspended"}
+		return Health{StateProgressing, c.reasonOr("Suspended"), "it is suspended"}
 	}
 	if s := byKstatus(d); s.State != StateReady {
 		return s
@@ -59,12 +59,12 @@ func ofJob(d *document) Summary {
 		wanted = 1
 	}
 	succeeded, _ := d.number("status", "succeeded")
-	return Summary{StateProgressing, "JobInProgress", fmt.Sprintf("%d of %d Pods succeeded", succeeded, wanted)}
+	return Health{StateProgressing, "JobInProgress", fmt.Sprintf("%d of %d Pods succeeded", succeeded, wanted)}
 }
 
 // ofReplicaSet adds to kstatus why Pods could not be created: without it, only their number would
 // be known.
-func ofReplicaSet(d *document) Summary {
+func ofReplicaSet(d *document) Health {
 	s := byKstatus(d)
 	if c, ok := d.first([]string{"ReplicaFailure"}, "True"); ok && s.State != StateReady {
 		return c.says(StateFailed)
@@ -74,7 +74,7 @@ func ofReplicaSet(d *document) Summary {
 
 // ofDaemonSet judges a DaemonSet. With OnDelete, its controller does not update Pods, so that it is
 // ready with old ones, as a StatefulSet is; to kstatus, only the latter.
-func ofDaemonSet(d *document) Summary {
+func ofDaemonSet(d *document) Health {
 	if d.text("spec", "updateStrategy", "type") != "OnDelete" {
 		return byKstatus(d)
 	}
@@ -91,16 +91,16 @@ func ofDaemonSet(d *document) Summary {
 
 // ofPod judges a Pod. That of kstatus reads the clock for a Pod that can't be scheduled, and takes
 // one that has failed for current.
-func ofPod(d *document) Summary {
+func ofPod(d *document) Health {
 	switch phase := d.text("status", "phase"); phase {
 	case "Succeeded":
-		return Summary{State: StateReady}
+		return Health{State: StateReady}
 	case "Failed":
 		reason, message := d.text("status", "reason"), d.text("status", "message")
 		if message == "" {
 			message = "it has ended, and not successfully"
 		}
-		return Summary{StateFailed, cmp.Or(reason, "PodFailed"), message}
+		return Health{StateFailed, cmp.Or(reason, "PodFailed"), message}
 	case "Running", "Pending":
 		if s, ok := d.crashing(); ok {
 			return s
@@ -109,11 +109,11 @@ func ofPod(d *document) Summary {
 			return c.says(StateProgressing)
 		}
 		if c, ok := d.first([]string{"Ready"}, "True"); ok && phase == "Running" && !c.stale {
-			return Summary{State: StateReady}
+			return Health{State: StateReady}
 		}
-		return Summary{StateProgressing, "Pod" + phase, "it is " + strings.ToLower(phase) + ", and not ready"}
+		return Health{StateProgressing, "Pod" + phase, "it is " + strings.ToLower(phase) + ", and not ready"}
 	case "":
-		return Summary{StateProgressing, "PodPending", "it has not been scheduled"}
+		return Health{StateProgressing, "PodPending", "it has not been scheduled"}
 	default:
 		return unknown("PodUnknown", "its phase is "+phase)
 	}
@@ -123,7 +123,7 @@ func ofPod(d *document) Summary {
 var crashReasons = []string{"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
 
 // crashing returns the failure of the first container by name that can't run.
-func (d *document) crashing() (Summary, bool) {
+func (d *document) crashing() (Health, bool) {
 	var names []string
 	reasons := map[string]string{}
 	for _, list := range []string{"initContainerStatuses", "containerStatuses"} {
@@ -138,111 +138,111 @@ func (d *document) crashing() (Summary, bool) {
 		}
 	}
 	if len(names) == 0 {
-		return Summary{}, false
+		return Health{}, false
 	}
 	slices.Sort(names)
-	return Summary{StateFailed, reasons[names[0]], "container " + names[0] + " is in " + reasons[names[0]]}, true
+	return Health{StateFailed, reasons[names[0]], "container " + names[0] + " is in " + reasons[names[0]]}, true
 }
 
 // ofService judges a Service. To kstatus, one without the address of its load balancer is current.
-func ofService(d *document) Summary {
+func ofService(d *document) Health {
 	ingress, _ := d.field("status", "loadBalancer", "ingress").([]any)
 	if s := byKstatus(d); s.State != StateReady || d.text("spec", "type") != "LoadBalancer" || len(ingress) > 0 {
 		return s
 	}
-	return Summary{StateProgressing, "NoAddress", "its load balancer has no address"}
+	return Health{StateProgressing, "NoAddress", "its load balancer has no address"}
 }
 
-func ofAttachment(d *document) Summary {
+func ofAttachment(d *document) Health {
 	attached, _ := d.field("status", "attached").(bool)
 	switch problem := d.text("status", "attachError", "message"); {
 	case problem != "":
-		return Summary{StateFailed, "AttachError", problem}
+		return Health{StateFailed, "AttachError", problem}
 	case attached:
-		return Summary{State: StateReady}
+		return Health{State: StateReady}
 	}
-	return Summary{StateProgressing, "NotAttached", "it is not attached"}
+	return Health{StateProgressing, "NotAttached", "it is not attached"}
 }
 
-func ofNode(d *document) Summary {
+func ofNode(d *document) Health {
 	if c, ok := d.first([]string{"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"}, "True"); ok {
 		return c.says(StateFailed)
 	}
 	if s, ok := byConditions(d); ok {
 		return s
 	}
-	return Summary{StateProgressing, ReasonNoStatus, "its kubelet has not reported"}
+	return Health{StateProgressing, ReasonNoStatus, "its kubelet has not reported"}
 }
 
 // ofClaim judges a PersistentVolumeClaim. One that has lost its volume does not get it back.
-func ofClaim(d *document) Summary {
+func ofClaim(d *document) Health {
 	if d.text("status", "phase") == "Lost" {
-		return Summary{StateFailed, "Lost", "it has lost its volume"}
+		return Health{StateFailed, "Lost", "it has lost its volume"}
 	}
 	return byKstatus(d)
 }
 
 // ofVolume judges a PersistentVolume. One that is released can't be bound again.
-func ofVolume(d *document) Summary {
+func ofVolume(d *document) Health {
 	if d.text("status", "phase") == "Released" {
-		return Summary{StateFailed, "Released", "it is released by its claim, and can't be bound again"}
+		return Health{StateFailed, "Released", "it is released by its claim, and can't be bound again"}
 	}
 	return ofPhase(d)
 }
 
-func ofPhase(d *document) Summary {
+func ofPhase(d *document) Health {
 	if s, ok := byPhase(d); ok {
 		return s
 	}
-	return Summary{StateProgressing, ReasonNoStatus, "it has no phase yet"}
+	return Health{StateProgressing, ReasonNoStatus, "it has no phase yet"}
 }
 
-func ofAutoscaler(d *document) Summary {
+func ofAutoscaler(d *document) Health {
 	c, ok := d.first([]string{"AbleToScale", "ScalingActive"}, "False")
 	if ok && c.reason != "ScalingDisabled" { // which is what its user wants: no replicas
 		return c.says(StateProgressing)
 	}
-	return Summary{State: StateReady}
+	return Health{State: StateReady}
 }
 
-func ofSigningRequest(d *document) Summary {
+func ofSigningRequest(d *document) Health {
 	if c, ok := d.first([]string{"Denied", "Failed"}, "True"); ok {
 		return c.says(StateFailed)
 	}
 	if d.text("status", "certificate") != "" {
-		return Summary{State: StateReady}
+		return Health{State: StateReady}
 	}
-	return Summary{StateProgressing, "NotIssued", "its certificate is not issued yet"}
+	return Health{StateProgressing, "NotIssued", "its certificate is not issued yet"}
 }
 
-func ofResourceClaim(d *document) Summary {
+func ofResourceClaim(d *document) Health {
 	if d.field("status", "allocation") == nil {
-		return Summary{StateProgressing, "NotAllocated", "no device is allocated to it"}
+		return Health{StateProgressing, "NotAllocated", "no device is allocated to it"}
 	}
-	return Summary{State: StateReady}
+	return Health{State: StateReady}
 }
 
 // ofApplication judges an Application of Argo CD: its conditions have no status, and its health is
 // that of what was applied, not of what is declared.
-func ofApplication(d *document) Summary {
+func ofApplication(d *document) Health {
 	if c, ok := d.least(func(c cond) bool { return strings.HasSuffix(c.kind, "Error") }); ok {
-		return Summary{StateFailed, c.kind, c.text()}
+		return Health{StateFailed, c.kind, c.text()}
 	}
 	switch phase := d.text("status", "operationState", "phase"); phase {
 	case "Failed", "Error":
-		return Summary{StateFailed, "Sync" + phase, cmp.Or(d.text("status", "operationState", "message"), "its last synchronization has failed")}
+		return Health{StateFailed, "Sync" + phase, cmp.Or(d.text("status", "operationState", "message"), "its last synchronization has failed")}
 	case "Running", "Terminating":
-		return Summary{StateProgressing, "Sync" + phase, "it is being synchronized"}
+		return Health{StateProgressing, "Sync" + phase, "it is being synchronized"}
 	}
 	if s := ofPhase(d); s.State != StateReady || d.text("status", "sync", "status") == "Synced" {
 		return s
 	}
-	return Summary{StateProgressing, "OutOfSync", "what is applied is not what is declared"}
+	return Health{StateProgressing, "OutOfSync", "what is applied is not what is declared"}
 }
 
 // ofCertificate judges a Certificate of cert-manager. One whose issuance has failed is tried again
 // only after an hour, or more; while it has a valid one all the same, it is ready.
-func ofCertificate(d *document) Summary {
+func ofCertificate(d *document) Health {
 	if c, ok := d.first([]string{"Issuing"}, "False"); ok && c.reason == "Failed" {
 		if _, ready := d.first([]string{"Ready"}, "True"); !ready {
 			return c.says(StateFailed)
@@ -251,18 +251,18 @@ func ofCertificate(d *document) Summary {
 	if s, ok := byConditions(d); ok {
 		return s
 	}
-	return Summary{StateProgressing, ReasonNoStatus, "its controller has not reported"}
+	return Health{StateProgressing, ReasonNoStatus, "its controller has not reported"}
 }
 
 // ofMachine judges a VirtualMachine of KubeVirt. One that is to be off is ready when it is.
-func ofMachine(d *document) Summary {
+func ofMachine(d *document) Health {
 	running, _ := d.field("spec", "running").(bool)
 	off := d.text("spec", "runStrategy") == "Halted" || d.field("spec", "running") != nil && !running
 	if off && d.text("status", "printableStatus") == "Stopped" {
-		return Summary{State: StateReady}
+		return Health{State: StateReady}
 	}
 	if s, ok := byConditions(d); ok {
 		return s
 	}
-	return Summary{StateProgressing, ReasonNoStatus, "its controller has not reported"}
+	return Health{StateProgressing, ReasonNoStatus, "its controller has not reported"}
 }

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package summary_test
+package health_test
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ctrlkit/ctrlkit/internal/golden"
-	"github.com/ctrlkit/ctrlkit/summary"
+	"github.com/ctrlkit/ctrlkit/internal/health"
 )
 
 // parse returns the object of a document. Its numbers are those of encoding/json: float64.
@@ -33,7 +33,7 @@ func TestKinds(t *testing.T) {
 			if !ok {
 				t.Fatalf("no document in %q", line)
 			}
-			return []string{summary.Of(parse(t, "{"+document)).String()}
+			return []string{health.Of(parse(t, "{"+document)).String()}
 		})
 	})
 }
@@ -49,7 +49,7 @@ func TestStates(t *testing.T) {
 			continue
 		}
 		columns := strings.SplitN(line, " | ", 3)
-		if got := summary.Of(parse(t, columns[2])); string(got.State) != columns[0] {
+		if got := health.Of(parse(t, columns[2])); string(got.State) != columns[0] {
 			t.Errorf("%s: %s, want %s", columns[1], got, columns[0])
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package summary
+package health
 
 import (
 	"cmp"
@@ -168,19 +168,19 @@ func (d *document) meaningOf(text string) State {
 var flags = []string{"ready", "readyToUse", "valid", "healthy"}
 
 // byFlags judges an object by a boolean.
-func byFlags(d *document) (Summary, bool) {
+func byFlags(d *document) (Health, bool) {
 	for _, name := range flags {
 		if ready, ok := d.status[name].(bool); ok && !ready {
 			message := cmp.Or(d.errorText(), "it is not "+name)
 			if name == "valid" {
-				return Summary{StateFailed, "NotValid", message}, true
+				return Health{StateFailed, "NotValid", message}, true
 			}
-			return Summary{StateProgressing, "NotReady", message}, true
+			return Health{StateProgressing, "NotReady", message}, true
 		} else if ok {
-			return Summary{State: StateReady}, true
+			return Health{State: StateReady}, true
 		}
 	}
-	return Summary{}, false
+	return Health{}, false
 }
 
 // errorText returns what a status says of an error.
@@ -189,26 +189,26 @@ func (d *document) errorText() string {
 }
 
 // byError judges an object of which nothing is known but an error.
-func byError(d *document) (Summary, bool) {
+func byError(d *document) (Health, bool) {
 	text := d.errorText()
-	return Summary{StateFailed, "Error", text}, text != ""
+	return Health{StateFailed, "Error", text}, text != ""
 }
 
 // byPhase judges an object by words: by the first that has an agreed meaning, unless another says
 // that the object has failed or is at work. A word that is not known is no readiness: nothing is.
-func byPhase(d *document) (Summary, bool) {
+func byPhase(d *document) (Health, bool) {
 	words := d.words()
 	if len(words) == 0 {
-		return Summary{}, false
+		return Health{}, false
 	}
 	for _, state := range []State{StateFailed, StateTerminating, StateProgressing, StateReady} {
 		i := slices.IndexFunc(words, func(w word) bool { return w.state == state })
 		switch {
 		case i < 0:
 		case state == StateReady:
-			return Summary{State: StateReady}, true
+			return Health{State: StateReady}, true
 		default:
-			return Summary{state, ReasonPhase, cmp.Or(d.text("status", "message"), "its "+words[i].field+" is "+words[i].text)}, true
+			return Health{state, ReasonPhase, cmp.Or(d.text("status", "message"), "its "+words[i].field+" is "+words[i].text)}, true
 		}
 	}
 	return unknown(ReasonUnknownPhase, "its "+words[0].field+" is "+words[0].text), true

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package summary
+package health
 
 import (
 	"regexp"
@@ -59,7 +59,7 @@ var outOfReach = regexp.MustCompile(`(StatusUnknown|UpdateStopped|Unreachable|Lo
 var crashText = regexp.MustCompile(`\b(` + strings.Join(crashReasons, "|") + `)\b`)
 
 // byTrouble judges an object by the conditions that decide alone: of failures, and of activities.
-func byTrouble(d *document) (Summary, bool) {
+func byTrouble(d *document) (Health, bool) {
 	if c, ok := d.first(failures, "True"); ok && !c.stale {
 		return c.says(StateFailed), true
 	}
@@ -79,20 +79,20 @@ func byTrouble(d *document) (Summary, bool) {
 		return s, true
 	}
 	if ready, ok := d.condition("Ready"); ok && ready.status == "True" {
-		return Summary{}, false // it sums the others up
+		return Health{}, false // it sums the others up
 	}
 	c, ok := d.least(func(c cond) bool {
 		bad := c.status == "False" || c.status == "True" && likeFailure.MatchString(c.kind)
 		return !c.stale && (c.status == "True" && isFailure.MatchString(c.kind) || c.status == "False" && (c.severity == "Error" || c.reason == "Error") || bad && crashText.MatchString(c.message))
 	})
 	if !ok {
-		return Summary{}, false
+		return Health{}, false
 	}
 	return c.says(StateFailed), true
 }
 
 // byGoals judges an object by the conditions that are to become true.
-func byGoals(d *document) (Summary, bool) {
+func byGoals(d *document) (Health, bool) {
 	if ready, ok := d.condition("Ready"); ok {
 		return ready.asGoal(d), true
 	}
@@ -111,7 +111,7 @@ func byGoals(d *document) (Summary, bool) {
 		return c.says(StateProgressing), true
 	}
 	if reached {
-		return Summary{State: StateReady}, true
+		return Health{State: StateReady}, true
 	}
 	if c, ok := d.least(func(c cond) bool { return c.status == "True" && likeFailure.MatchString(c.kind) && !c.stale }); ok {
 		return c.says(StateFailed), true
@@ -123,7 +123,7 @@ func byGoals(d *document) (Summary, bool) {
 }
 
 // byConditions judges what has no other status than conditions.
-func byConditions(d *document) (Summary, bool) {
+func byConditions(d *document) (Health, bool) {
 	if s, ok := byTrouble(d); ok {
 		return s, true
 	}
@@ -143,23 +143,23 @@ func (d *document) least(meant func(cond) bool) (cond, bool) {
 
 // byRequests judges by conditions that say whether the spec could be used: Synced of Crossplane,
 // Accepted of the Gateway API.
-func byRequests(d *document) (Summary, bool) {
+func byRequests(d *document) (Health, bool) {
 	c, ok := d.first(requests, "False")
 	if !ok || c.stale || atWorkReasons.MatchString(c.reason) {
-		return Summary{}, false
+		return Health{}, false
 	}
 	return c.says(StateFailed), true
 }
 
 // asGoal judges by one condition that is to become true.
-func (c cond) asGoal(d *document) Summary {
+func (c cond) asGoal(d *document) Health {
 	switch {
 	case c.stale:
-		return Summary{StateProgressing, ReasonNotObserved, "its controller has not seen the last change"}
+		return Health{StateProgressing, ReasonNotObserved, "its controller has not seen the last change"}
 	case c.status == "True" && strings.HasPrefix(c.kind, "Complete") && strings.HasSuffix(c.reason, "Failed"):
 		return c.says(StateFailed) // it has ended, but badly
 	case c.status == "True":
-		return Summary{State: StateReady}
+		return Health{State: StateReady}
 	case c.status == "False" && c.isFinal(d):
 		return c.says(StateFailed)
 	case c.status == "Unknown" && outOfReach.MatchString(c.reason):
@@ -170,14 +170,14 @@ func (c cond) asGoal(d *document) Summary {
 
 // byTypes judges by the types of the conditions that are true, where these are the states of an
 // object: Rebalancing of Strimzi's KafkaRebalance.
-func byTypes(d *document) (Summary, bool) {
+func byTypes(d *document) (Health, bool) {
 	for _, state := range []State{StateFailed, StateTerminating, StateProgressing} {
 		c, ok := d.least(func(c cond) bool { return c.status == "True" && meaningOf(c.kind) == state })
 		if ok {
 			return c.says(state), true
 		}
 	}
-	return Summary{}, false
+	return Health{}, false
 }
 
 // isFinal reports whether a goal that is false needs a change.
@@ -193,4 +193,4 @@ func (c cond) isFinal(d *document) bool {
 	return false
 }
 
-func (c cond) says(s State) Summary { return Summary{s, c.reasonOr(c.kind), c.text()} }
+func (c cond) says(s State) Health { return Health{s, c.reasonOr(c.kind), c.text()} }

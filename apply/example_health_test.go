@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package summary_test
+package apply_test
 
 import (
 	"fmt"
@@ -12,10 +12,10 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/summary"
+	"github.com/ctrlkit/ctrlkit/apply"
 )
 
-func Example() {
+func ExampleHealthOf() {
 	web := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 1},
 		Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](2)},
@@ -28,9 +28,8 @@ func Example() {
 		}},
 	}}
 	for _, obj := range []client.Object{web, bucket} {
-		s := summary.Of(obj)
-		if s.State != summary.StateReady {
-			fmt.Printf("%s %s: %s\n", obj.GetName(), s.State, s.Message)
+		if h := apply.HealthOf(obj); !h.IsReady() {
+			fmt.Println(obj.GetName(), h)
 		}
 	}
 	// Output:

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package summary
+package health
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 )
 
 // byKstatus judges a built-in kind by the rules of kstatus.
-func byKstatus(d *document) Summary {
+func byKstatus(d *document) Health {
 	content := map[string]any{
 		"apiVersion": d.gvk.GroupVersion().String(), "kind": d.gvk.Kind,
 		"metadata": map[string]any{"name": d.text("metadata", "name"), "generation": d.generation},
@@ -26,13 +26,13 @@ func byKstatus(d *document) Summary {
 	if err != nil {
 		return unknown(ReasonUnreadableStatus, "its status: "+err.Error())
 	}
-	s := Summary{Message: lacksOf(computed.Message)}
+	s := Health{Message: lacksOf(computed.Message)}
 	if len(computed.Conditions) > 0 {
 		s.Reason = computed.Conditions[0].Reason
 	}
 	switch computed.Status {
 	case status.CurrentStatus:
-		return Summary{State: StateReady}
+		return Health{State: StateReady}
 	case status.FailedStatus:
 		s.State = StateFailed
 		if more := computed.Conditions; len(more) > 0 && more[0].Message != "" {
