@@ -309,7 +309,7 @@ func (r *run) addCheckpoint() {
 // snapshot takes the world as it is.
 func (r *run) snapshot() snapshot.Snapshot {
 	r.fakes.TakeOver(r.systems)
-	source := snapshot.Source{Objects: r.cluster.Server.Objects(), Systems: r.systems, Names: r.judge.Names(), Made: r.judge.Made}
+	source := snapshot.Source{Objects: r.cluster.Server.Objects(), Systems: r.systems, Names: r.judge.Names(), Made: r.judge.Made, IsVersion: r.judge.IsVersion}
 	source.Normalize = func(o *snapshot.Object) bool {
 		if normalize := r.workload.Normalize; normalize != nil && !normalize((*Object)(o)) {
 			return false

@@ -12,6 +12,7 @@ package judge
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -142,6 +143,7 @@ type Judge struct {
 	mu         sync.Mutex // guards what follows
 	violations []oracle.Violation
 	requests   int
+	version    uint64 // the last resource version
 
 	changed, renewed int // changes since a write began, and how many of them only renew times
 }
@@ -213,6 +215,7 @@ func (j *Judge) AfterWrite(r *apiserver.Request, response *apiserver.Response) (
 
 // Changed looks at a change that the server has committed.
 func (j *Judge) Changed(committed apiserver.Change) {
+	j.version = max(j.version, committed.ResourceVersion)
 	c := j.ledger.record(committed)
 	if j.changed++; c.beat {
 		j.renewed++
@@ -277,6 +280,12 @@ func (j *Judge) Made(uid types.UID) bool {
 		created = j.ledger.reference.created
 	}
 	return created[j.ledger.uids[uid]] > 0
+}
+
+// IsVersion reports whether a text is the resource version that something had.
+func (j *Judge) IsVersion(text string) bool {
+	version, err := strconv.ParseUint(text, 10, 64)
+	return err == nil && version > 0 && version <= j.version
 }
 
 // Prepared records that the objects are there that the workload needs from the beginning.

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge"
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
@@ -42,6 +43,7 @@ type others struct {
 type occupant struct {
 	object *unstructured.Unstructured
 	since  time.Duration // by clock
+	owners []types.UID   // of an orphan: those for which the operator was about to create the object
 }
 
 // describe returns what decides which faults can strike at a write.
@@ -120,7 +122,7 @@ func (o *others) create(collection string, content map[string]any) (*unstructure
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.occupants = append(o.occupants, occupant{made, o.history.clock.now()})
+	o.occupants = append(o.occupants, occupant{object: made, since: o.history.clock.now()})
 	return made, true
 }
 
@@ -131,8 +133,22 @@ func (o *others) leaveOrphan(request *apiserver.Request) {
 	if !ok {
 		return
 	}
-	if left, ok := o.occupy(request, cluster.LeftBehind(wanted)); ok {
-		o.history.orphaned(left.GetUID())
+	left, ok := o.occupy(request, cluster.LeftBehind(wanted))
+	if !ok {
+		return
+	}
+	o.history.orphaned(left.GetUID())
+	if wanted.GetName() == "" {
+		return // the operator does not look for it by its name
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range o.occupants {
+		for _, reference := range wanted.GetOwnerReferences() {
+			if o.occupants[i].object == left {
+				o.occupants[i].owners = append(o.occupants[i].owners, reference.UID)
+			}
+		}
 	}
 }
 
@@ -224,9 +240,17 @@ func (o *others) keepAway(t Target) {
 }
 
 // makeWay deletes an object that has a name which the operator needs, as a person does who reads
-// why it can't continue. What an earlier owner has left is the operator's once it has used it.
-func (o *others) makeWay(u *unstructured.Unstructured) {
+// why it can't continue. What an earlier owner has left is the operator's once it has used it, and
+// stays if nothing says that it is in the way.
+func (o *others) makeWay(c occupant) {
+	u := c.object
 	if o.history.usesOrphan(u.GetUID()) {
+		return
+	}
+	explained := len(c.owners) == 0
+	o.oracles.see(func(j *judge.Judge) { explained = explained || slices.ContainsFunc(c.owners, j.Explains) })
+	if !explained {
+		o.trace.add("other", "write", cluster.OrphanStays)
 		return
 	}
 	resource, _, err := o.cluster.ResourceFor(u.GroupVersionKind())
@@ -246,7 +270,7 @@ func (o *others) heal() bool {
 	o.absent, o.occupants = nil, nil
 	o.mu.Unlock()
 	for _, c := range occupants {
-		o.makeWay(c.object)
+		o.makeWay(c)
 	}
 	for _, a := range absent {
 		if a.fault.Kind != fault.DeleteAndCreate {
@@ -275,7 +299,7 @@ func (o *others) makeWayAfter(d time.Duration) bool {
 	})
 	o.mu.Unlock()
 	for _, c := range late {
-		o.makeWay(c.object)
+		o.makeWay(c)
 	}
 	return len(late) > 0
 }
@@ -335,3 +359,6 @@ func occupantOf(r *apiserver.Request) map[string]any {
 	}
 	return content
 }
+
+// touched is the annotation that another client adds. An operator may keep it or not, and pass it on.
+const touched = cluster.Marks + "touched"

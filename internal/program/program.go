@@ -25,6 +25,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/judge"
 	"github.com/ctrlkit/ctrlkit/internal/judge/minted"
+	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
 	"github.com/ctrlkit/ctrlkit/internal/plan"
 	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
@@ -177,7 +178,7 @@ func (o *Options) refer(ctx context.Context) (*reference, error) {
 	for i := range runs[0].checkpoints {
 		want := runs[0].checkpoints[i].renamed(o.minted)
 		for _, d := range runs[1].checkpoints[i].renamed(o.minted).differences(want, nil) {
-			ref.chance[d.Thing+" "+d.Path] = true
+			ref.chance[snapshot.MaskKey(d)] = true
 		}
 		ref.states = append(ref.states, want)
 	}

@@ -15,15 +15,15 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/ctrlkit/ctrlkit/internal/judge"
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
 	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/memory"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
+	"github.com/ctrlkit/ctrlkit/internal/transition"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
 )
 
@@ -63,13 +63,11 @@ type runner struct {
 // faults.
 func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (_ *runner, err error) {
 	t := newTrace()
-	r := &runner{Options: o, plan: p, trace: t, history: newHistory(t), killed: make(chan struct{}, 1), spent: make(chan struct{}), stopping: func() {}}
-	r.oracles = o.newOracles(p, reference.judged(), t, r.history.clock)
+	r := &runner{Options: o, plan: p, trace: t, killed: make(chan struct{}, 1), spent: make(chan struct{}), stopping: func() {}}
+	clock := newClock()
+	r.oracles = o.newOracles(p, reference.judged(), t, clock)
+	r.history = newHistory(t, clock, r.oracles.see)
 	r.oracles.spent = sync.OnceFunc(func() { close(r.spent) })
-	r.history.made = func(uid types.UID) (made bool) {
-		r.oracles.see(func(j *judge.Judge) { made = j.Made(uid) })
-		return made
-	}
 	r.boundary = newBoundary(p, t, r.oracles)
 	if reference != nil {
 		maps.Copy(r.boundary.watched, reference.watched)
@@ -260,11 +258,12 @@ func (r *runner) step(ctx context.Context, i int, s Step, reference *reference) 
 
 // now returns the state of the cluster.
 func (r *runner) now() state {
-	s := r.history.of(r.cluster.Objects()).renamed(r.minted)
-	if r.Transitions != nil {
-		s.forget()
-	}
-	return s
+	return r.history.of(r.cluster.Objects(), func(o *snapshot.Object) bool {
+		if r.Transitions != nil {
+			transition.Forget(o.Resource.Group, o.Content) // what says how the object came to be as it is
+		}
+		return true
+	}).renamed(r.minted)
 }
 
 // compare records what is not as it should be at a checkpoint. That a run differs is said once:
@@ -277,7 +276,7 @@ func (r *runner) compare(i int, s Step, idle bool, differences []oracle.Differen
 	if s.wants != nil {
 		w = *s.wants
 	}
-	if reference == nil || reference.states[i] == nil || len(differences) == 0 || w.name == "" {
+	if reference == nil || reference.states[i].things == nil || len(differences) == 0 || w.name == "" {
 		return
 	}
 	if r.violates(w.name) {
@@ -303,7 +302,7 @@ func (r *runner) settle(ctx context.Context, want state, chance map[string]bool)
 	defer ticker.Stop()
 	clock := r.history.clock
 	begun, enough := clock.now(), r.Quiet
-	if want == nil {
+	if want.things == nil {
 		enough *= 2 // nothing else says that all is done
 	}
 	for {
@@ -350,7 +349,7 @@ func (r *runner) settle(ctx context.Context, want state, chance map[string]bool)
 // being deleted any more that only the operator holds: a cleanup may take longer than anything else
 // is quiet.
 func (r *runner) isAs(want state, chance map[string]bool) bool {
-	if want != nil {
+	if want.things != nil {
 		return len(r.now().differences(want, chance)) == 0
 	}
 	leaving := false
@@ -390,6 +389,6 @@ func (r *runner) proveIdle(ctx context.Context, checkpoint int) error {
 	if err := r.restart(); err != nil {
 		return err
 	}
-	_, err := r.settle(ctx, nil, nil)
+	_, err := r.settle(ctx, state{}, nil)
 	return err
 }

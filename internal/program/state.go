@@ -4,14 +4,8 @@
 package program
 
 import (
-	"cmp"
-	"crypto/sha256"
-	"encoding/json"
-	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,25 +13,27 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ctrlkit/ctrlkit/internal/difference"
+	"github.com/ctrlkit/ctrlkit/internal/judge"
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/judge/minted"
+	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/trial"
 )
 
-// A state has the objects of a cluster, by what they are called in every run. Those that neither the
-// operator nor a user has written have the mark unwritten.
-type state map[string]map[string]any
-
-// unwritten marks an object that only others have written. What is so in both runs is not compared.
-const unwritten = "(unwritten)"
+// A state is a picture of a cluster. It is the one of virtual time, but that only what the operator or
+// a user has written is compared: what others write by themselves depends on the time that has passed.
+type state struct {
+	things  snapshot.Snapshot   // nil if nothing is known
+	written map[string]struct{} // things that the operator or a user has written, without their numbers
+}
 
 // A history is what has changed in a cluster.
 type history struct {
 	trace *trace
 	clock *clock
-	made  func(types.UID) bool // whether an object is one that the operator creates
+	judge func(do func(*judge.Judge))
 
 	mu       sync.Mutex      // guards what follows
 	written  map[string]bool // objects that the operator or a user has written
@@ -46,15 +42,14 @@ type history struct {
 	all      int                       // changes, of all clients
 	kinds    map[string]int            // the same, by kind
 	version  uint64                    // of the last change
-	versions map[string]bool           // resource versions of all changes
 	users    map[string]map[string]any // objects that users have created and not deleted, as they were then
 	children map[string]bool           // objects that the operator has created
 	statuses map[string]types.UID      // objects of users that have a status
 	orphans  map[types.UID]bool        // what a deletion of its owner has left, and whether the operator has used it
 }
 
-func newHistory(t *trace) *history {
-	return &history{trace: t, clock: newClock(), made: func(types.UID) bool { return false }, written: map[string]bool{}, kinds: map[string]int{}, users: map[string]map[string]any{}, children: map[string]bool{}, statuses: map[string]types.UID{}, orphans: map[types.UID]bool{}, versions: map[string]bool{}}
+func newHistory(t *trace, c *clock, look func(do func(*judge.Judge))) *history {
+	return &history{trace: t, clock: c, judge: look, written: map[string]bool{}, kinds: map[string]int{}, users: map[string]map[string]any{}, children: map[string]bool{}, statuses: map[string]types.UID{}, orphans: map[types.UID]bool{}}
 }
 
 func thing(resource, namespace, name string) string {
@@ -68,7 +63,6 @@ func (h *history) changed(c apiserver.Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.version = c.ResourceVersion
-	h.versions[strconv.FormatUint(c.ResourceVersion, 10)] = true
 	operator := trial.IsOperator(c.Actor)
 	if operator || c.Actor == trial.UserActor || c.Actor == otherActor {
 		h.written[what] = true
@@ -201,253 +195,70 @@ func (h *history) wake() {
 	h.progress = h.clock.now()
 }
 
-// of returns the state of a cluster: its objects that were written, without what differs by chance.
-func (h *history) of(objects []apiserver.Object) state {
+// of returns the state of a cluster. Normalize may change an object before that, or be nil.
+func (h *history) of(objects []apiserver.Object, normalize func(*snapshot.Object) bool) state {
+	s := state{written: map[string]struct{}{}}
+	var names *strings.Replacer
+	h.judge(func(j *judge.Judge) {
+		names = j.Names()
+		s.things = snapshot.Take(snapshot.Source{Objects: objects, Names: names, Made: j.Made, IsVersion: j.IsVersion, Normalize: normalize})
+	})
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	names, generated := map[string]string{}, map[string]int{}
-	sortGenerated(objects)
-	s := state{}
-	var kept []apiserver.Object
 	for _, o := range objects {
-		u := &unstructured.Unstructured{Object: o.Content}
-		called := thing(o.Resource.GroupResource().String(), o.Namespace, o.Name)
-		if prefix := u.GetGenerateName(); prefix != "" && strings.HasPrefix(o.Name, prefix) {
-			called = thing(o.Resource.GroupResource().String(), o.Namespace, prefix+"*")
-			generated[called]++
-			names[o.Name] = fmt.Sprintf("%s*%d", prefix, generated[called])
-			called += fmt.Sprint(generated[called])
-		}
-		names[string(u.GetUID())] = "the UID of " + called
-		if cluster.Ignored(o.Resource) {
-			continue
-		}
-		s[called] = nil
-		kept = append(kept, o)
-	}
-	var pairs []string
-	for _, from := range slices.SortedFunc(maps.Keys(names), func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }) {
-		if from != "" {
-			pairs = append(pairs, from, names[from])
-		}
-	}
-	replacer := strings.NewReplacer(pairs...)
-	for _, o := range kept {
-		u := &unstructured.Unstructured{Object: o.Content}
-		called := strings.TrimPrefix(replacer.Replace(string(u.GetUID())), "the UID of ")
-		delete(s, called)
-		called = cluster.UID.ReplaceAllStringFunc(called, replacer.Replace) // it may be named after another object
-		content := trial.Timeless(o.Content)
-		switch {
-		case o.Resource.Resource == "services" && o.Resource.Group == "":
-			unallocated(content)
-		case o.Resource.Group == "apps":
-			withoutRevisions(content)
-		}
-		cluster.OmitZeros(o.Resource.Group, content, h.made(u.GetUID()))
-		h.withoutVersions("", content)
-		s[called], _ = renamed(untouched(content), replacer).(map[string]any)
-		if !h.written[thing(o.Resource.GroupResource().String(), o.Namespace, o.Name)] {
-			s[called][unwritten] = true
+		if h.written[thing(o.Resource.GroupResource().String(), o.Namespace, o.Name)] {
+			s.written[names.Replace(cluster.ObjectName(o.Resource, o.Namespace, cluster.CanonicalName(o.Name, o.Content)))] = struct{}{}
 		}
 	}
 	return s
 }
 
-// withoutVersions replaces what an operator has copied of the resource versions of objects, as into
-// an annotation that says from which one a copy was made.
-func (h *history) withoutVersions(name string, value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, child := range v {
-			v[key] = h.withoutVersions(key, child)
-		}
-	case []any:
-		for i := range v {
-			v[i] = h.withoutVersions(name, v[i])
-		}
-	case string:
-		if h.versions[v] && versionName.MatchString(name) {
-			return "(resource version)"
-		}
-	}
-	return value
+// isWritten reports whether the operator or a user has written a thing.
+func (s state) isWritten(thing string) bool {
+	thing, _, _ = strings.Cut(thing, " #") // the number of those that have the same name
+	_, ok := s.written[thing]
+	return ok
 }
 
-// versionName matches the names of fields, labels and annotations that have the resource version of
-// something, and not that of a program.
-var versionName = regexp.MustCompile(`(?i)(resource|source|from|observed)[-_]?version$`)
-
-// unallocated removes what the API server has allocated for a Service: which address and port it is
-// depends on those that were free.
-func unallocated(content map[string]any) {
-	spec, _ := content["spec"].(map[string]any)
-	if spec["clusterIP"] != "None" {
-		delete(spec, "clusterIP")
-		delete(spec, "clusterIPs")
+// renamed returns a state without the parts of names that differ between runs.
+func (s state) renamed(names minted.Names) state {
+	replacer := names.Replacer(slices.Collect(maps.Keys(s.things)))
+	if replacer == nil {
+		return s
 	}
-	delete(spec, "healthCheckNodePort")
-	ports, _ := spec["ports"].([]any)
-	for _, port := range ports {
-		if p, ok := port.(map[string]any); ok {
-			delete(p, "nodePort")
-		}
+	all := state{things: s.things.Renamed(replacer), written: map[string]struct{}{}}
+	for thing := range s.written {
+		all.written[replacer.Replace(thing)] = struct{}{}
 	}
+	return all
 }
 
-// withoutRevisions removes what the controllers of a workload have counted: one that was created
-// again counts anew.
-func withoutRevisions(content map[string]any) {
-	for _, counter := range [][]string{
-		{"metadata", "annotations", "deployment.kubernetes.io/revision"}, {"metadata", "annotations", "deprecated.daemonset.template.generation"},
-		{"status", "currentRevision"}, {"status", "updateRevision"},
-	} {
-		unstructured.RemoveNestedField(content, counter...)
-	}
-	if u := (&unstructured.Unstructured{Object: content}); len(u.GetAnnotations()) == 0 {
-		u.SetAnnotations(nil)
-	}
-	conditions, _, _ := unstructured.NestedSlice(content, "status", "conditions") //nolint:errcheck // what is no list has none
-	for _, condition := range conditions {
-		if c, ok := condition.(map[string]any); ok {
-			delete(c, "message") // it names a ReplicaSet
+// learnNames returns the names that differ between two runs without faults.
+func learnNames(a, b []state) (names minted.Names) {
+	for range mostSteps {
+		var more minted.Names
+		for i := range a {
+			more = append(more, minted.Learn(a[i].renamed(names).things.Texts(), b[i].renamed(names).things.Texts())...)
 		}
+		if len(more) == 0 {
+			break
+		}
+		names = append(names, more...)
 	}
-	if conditions != nil {
-		_ = unstructured.SetNestedSlice(content, conditions, "status", "conditions") //nolint:errcheck // it was one
-	}
+	return names
 }
 
-// sortGenerated orders objects so that those with generated names have the same order in each run,
-// if their contents differ.
-func sortGenerated(objects []apiserver.Object) {
-	keys := map[string]string{}
-	key := func(o apiserver.Object) string {
-		what := thing(o.Resource.Resource, o.Namespace, o.Name)
-		if keys[what] != "" {
-			return keys[what]
-		}
-		keys[what] = what
-		if prefix := (&unstructured.Unstructured{Object: o.Content}).GetGenerateName(); prefix != "" {
-			data, err := json.Marshal(trial.Timeless(o.Content))
-			if err != nil {
-				panic(err) // it came from JSON
-			}
-			keys[what] = thing(o.Resource.Resource, o.Namespace, prefix) + strings.ReplaceAll(string(data), o.Name, "")
-		}
-		return keys[what]
-	}
-	slices.SortFunc(objects, func(a, b apiserver.Object) int { return cmp.Compare(key(a), key(b)) })
-}
-
-// touched is the annotation that another client adds.
-const touched = "example.com/touched"
-
-// untouched returns a value without what another client has added, which an operator may keep or not,
-// and may pass on to its children and their templates.
-func untouched(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		for name, child := range v {
-			v[name] = untouched(child)
-			if name != "annotations" {
-				continue
-			}
-			if annotations, ok := child.(map[string]any); ok && annotations[touched] != nil {
-				delete(annotations, touched)
-				if len(annotations) == 0 {
-					delete(v, name)
-				}
-			}
-		}
-	case []any:
-		for i := range v {
-			v[i] = untouched(v[i])
-		}
-	}
-	return value
-}
-
-// renamed returns a value with other texts.
-func renamed(value any, names *strings.Replacer) any {
-	switch v := value.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for name, child := range v {
-			out[names.Replace(name)] = renamed(child, names)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, child := range v {
-			out[i] = renamed(child, names)
-		}
-		return out
-	case string:
-		return names.Replace(v)
-	}
-	return value
-}
+// mostSteps is how often names are learned from two runs: what has the name of another object in it
+// is alike in both only when that is called the same.
+const mostSteps = 4
 
 // differences returns what is not as in another state, without what is known to differ by chance.
 func (s state) differences(want state, chance map[string]bool) []oracle.Difference {
-	var found []oracle.Difference
-	add := func(d oracle.Difference) {
-		if !chance[d.Thing+" "+d.Path] && !chance[d.Thing+" "] {
-			found = append(found, d)
+	return slices.DeleteFunc(want.things.Diff(s.things, chance), func(d oracle.Difference) bool {
+		in := want
+		if _, ok := want.things[d.Thing]; !ok {
+			in = s
 		}
-	}
-	for what, content := range want {
-		if content[unwritten] != nil {
-			continue
-		}
-		got, ok := s[what]
-		if !ok {
-			add(oracle.Difference{Thing: what, Want: "there"})
-			continue
-		}
-		got = maps.Clone(got)
-		delete(got, unwritten)
-		secret := strings.HasPrefix(what, "secrets ")
-		for _, f := range difference.Of(content, got, difference.Options{Keyed: true}) {
-			if cluster.SameField(what, f.Path, f.From, f.To) {
-				continue
-			}
-			hidden := secret && (strings.HasPrefix(f.Path, "data") || strings.HasPrefix(f.Path, "stringData"))
-			add(oracle.Difference{Thing: what, Path: f.Path, Want: shown(f.From, hidden), Got: shown(f.To, hidden)})
-		}
-	}
-	for what, content := range s {
-		if _, ok := want[what]; !ok && content[unwritten] == nil {
-			add(oracle.Difference{Thing: what, Got: "there"})
-		}
-	}
-	slices.SortFunc(found, func(a, b oracle.Difference) int {
-		return cmp.Or(cmp.Compare(a.Thing, b.Thing), cmp.Compare(a.Path, b.Path))
+		return !in.isWritten(d.Thing) || chance[snapshot.MaskKey(oracle.Difference{Thing: d.Thing})]
 	})
-	return found
-}
-
-func shown(value any, hidden bool) string {
-	if value == nil {
-		return ""
-	}
-	if hidden {
-		return "<secret " + fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, value)))[:8] + ">"
-	}
-	text, ok := value.(string)
-	if !ok {
-		data, err := json.Marshal(value)
-		if err != nil {
-			return fmt.Sprint(value)
-		}
-		text = string(data)
-	}
-	if text == "" {
-		return "(an empty text)"
-	}
-	if len(text) > 200 {
-		return text[:197] + "..."
-	}
-	return text
 }

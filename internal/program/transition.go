@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
@@ -117,7 +116,7 @@ func (e *explorer) tryChange(ctx context.Context, c *change) (*runner, error) {
 		return alone, nil
 	}
 	if failed {
-		want = nil // what worked may stay
+		want = state{} // what worked may stay
 	}
 	changing := *e.Options
 	changing.Script = c.script(e.Samples)
@@ -131,7 +130,7 @@ func (e *explorer) tryChange(ctx context.Context, c *change) (*runner, error) {
 // fails reports whether an operator can't do what a changed object asks for. What only others have
 // written, such as a node, does not depend on it.
 func (c *change) fails(before, changed state) bool {
-	return transition.Fails(c.Kind, before, changed, func(thing string) bool { return c.isSample(thing) || before[thing][unwritten] != nil })
+	return transition.Fails(c.Kind, before.things, changed.things, func(thing string) bool { return c.isSample(thing) || !before.isWritten(thing) })
 }
 
 // isSample reports whether a thing is named like a sample. Objects of the operator with the name
@@ -153,13 +152,4 @@ func (r *runner) reports(object *unstructured.Unstructured) bool {
 		contents = append(contents, o.Content)
 	}
 	return transition.Reported(contents, object)
-}
-
-// forget removes from a state what says how its objects came to be as they are.
-func (s state) forget() state {
-	for thing, content := range s {
-		resource, _, _ := strings.Cut(thing, " ")
-		transition.Forget(schema.ParseGroupResource(resource).Group, content)
-	}
-	return s
 }

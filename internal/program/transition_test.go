@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
 	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/internal/transition"
 )
@@ -66,8 +67,17 @@ func TestTransitions(t *testing.T) {
 func TestFails(t *testing.T) {
 	t.Parallel()
 	o := shopOptions("")
-	node := map[string]any{unwritten: true}
-	before := state{"shops.example.com default/a": nil, "secrets default/a": nil, "services default/a": nil, "nodes node-1": node}
+	of := func(things ...string) state {
+		s := state{things: snapshot.Snapshot{}, written: map[string]struct{}{}}
+		for _, thing := range things {
+			s.things[thing] = nil
+			if thing != "nodes node-1" {
+				s.written[thing] = struct{}{}
+			}
+		}
+		return s
+	}
+	before := of("shops.example.com default/a", "secrets default/a", "services default/a", "nodes node-1")
 	for _, test := range []struct {
 		name string
 		kind transition.Kind
@@ -75,34 +85,13 @@ func TestFails(t *testing.T) {
 		want bool
 	}{
 		{"all is there", transition.Wrong, before, false},
-		{"a part is missing after a mistake", transition.Wrong, state{"shops.example.com default/a": nil, "secrets default/a": nil}, true},
-		{"a part is no longer wanted", transition.Changed, state{"shops.example.com default/a": nil, "secrets default/a": nil}, false},
-		{"all is missing", transition.Minimum, state{"shops.example.com default/a": nil, "nodes node-1": node}, true},
+		{"a part is missing after a mistake", transition.Wrong, of("shops.example.com default/a", "secrets default/a"), true},
+		{"a part is no longer wanted", transition.Changed, of("shops.example.com default/a", "secrets default/a"), false},
+		{"all is missing", transition.Minimum, of("shops.example.com default/a", "nodes node-1"), true},
 	} {
 		c := &change{Change: transition.Change{Transition: transition.Transition{Kind: test.kind}}, samples: o.Samples}
 		if got := c.fails(before, test.got); got != test.want {
 			t.Errorf("%s: got %t", test.name, got)
 		}
-	}
-}
-
-// What differs only because an object was changed is not compared, and the rest is.
-func TestForget(t *testing.T) {
-	t.Parallel()
-	of := func(revision, ready, reason, size string) state {
-		return state{
-			"deployments.apps default/a": {
-				"metadata": map[string]any{"annotations": map[string]any{"deployment.kubernetes.io/revision": revision}},
-				"status":   map[string]any{"replicas": revision}, "spec": map[string]any{"size": size},
-			},
-			"shops.example.com default/a": {"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": ready, "reason": reason}}}},
-		}.forget()
-	}
-	want := of("1", "True", "Created", "3")
-	if d := of("2", "True", "Updated", "3").differences(want, nil); len(d) > 0 {
-		t.Errorf("got %v", d)
-	}
-	if d := of("1", "False", "Created", "4").differences(want, nil); len(d) != 2 {
-		t.Errorf("got %v, want a condition and a size", d)
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
-	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/internal/health"
+	"github.com/ctrlkit/ctrlkit/journal"
 )
 
 // A State is how an object is, in one word.

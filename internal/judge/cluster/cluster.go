@@ -29,6 +29,10 @@ import (
 // part of what worlds are compared by.
 const Marks = "sim.ctrlkit.dev/"
 
+// OrphanStays is the entry of the trace for what an earlier owner has left, and no user removes: it
+// is in the way of the operator, or used without an owner, and nobody can read that.
+const OrphanStays = "none: the orphan stays, because no condition of its owner says that it is in the way"
+
 // Foreign is the annotation of objects that have another owner than the operator.
 const Foreign = Marks + "foreign"
 

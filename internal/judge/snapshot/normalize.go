@@ -7,16 +7,18 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 )
 
 // normalize takes out of an object what the server and time have put there.
-func normalize(o *Object) {
+func normalize(o *Object, isVersion func(string) bool) {
 	u := unstructured.Unstructured{Object: o.Content}
 	generation := u.GetGeneration()
 	metadata, _ := o.Content["metadata"].(map[string]any)
@@ -29,7 +31,9 @@ func normalize(o *Object) {
 	}
 	for _, field := range []string{"annotations", "labels"} {
 		m, _ := metadata[field].(map[string]any)
-		maps.DeleteFunc(m, func(key string, _ any) bool { return strings.HasPrefix(key, cluster.Marks) })
+		maps.DeleteFunc(m, func(key string, _ any) bool {
+			return strings.HasPrefix(key, cluster.Marks) || key == corev1.LastAppliedConfigAnnotation // kubectl's memory
+		})
 		if len(m) == 0 {
 			delete(metadata, field)
 		}
@@ -42,7 +46,7 @@ func normalize(o *Object) {
 			replace(o.Content, strings.Split(path, "."))
 		}
 	}
-	versions(o.Content, generation)
+	versions(o.Content, generation, isVersion)
 }
 
 // allocated has, by kind, the fields whose values the server or a controller of the cluster
@@ -108,19 +112,15 @@ func replaced(value any) any {
 
 // versions replaces what an object records of resource versions, and makes its observed generations
 // say only whether they are the present one: how often an object was changed differs between runs.
-func versions(value any, generation int64) {
+func versions(value any, generation int64, isVersion func(string) bool) {
 	switch v := value.(type) {
 	case []any:
 		for _, element := range v {
-			versions(element, generation)
+			versions(element, generation, isVersion)
 		}
 	case map[string]any:
 		for key, child := range v {
 			switch plain := plainKey(key); {
-			case strings.HasSuffix(plain, "resourceversion"):
-				if text, ok := child.(string); ok && text != "" {
-					v[key] = "<version>"
-				}
 			case plain == "observedgeneration":
 				switch observed := child.(type) {
 				case int64:
@@ -128,11 +128,29 @@ func versions(value any, generation int64) {
 				case float64: // of an object that others have normalized
 					v[key] = relative(int64(observed), generation)
 				}
+			case isVersionOf(plain, child, isVersion):
+				v[key] = "<version>"
 			default:
-				versions(child, generation)
+				versions(child, generation, isVersion)
 			}
 		}
 	}
+}
+
+// copiedVersion matches the names of fields, labels and annotations that may have the resource
+// version of what something was copied from. It may be the version of a program as well.
+var copiedVersion = regexp.MustCompile(`(resource|source|from|observed)version$`)
+
+// isVersionOf reports whether a value is a resource version, by the name of its field.
+func isVersionOf(name string, value any, isVersion func(string) bool) bool {
+	text, ok := value.(string)
+	switch {
+	case !ok || text == "":
+		return false
+	case isVersion == nil:
+		return strings.HasSuffix(name, "resourceversion")
+	}
+	return copiedVersion.MatchString(name) && isVersion(text)
 }
 
 // plainKey returns a key in small letters, without what separates its words.

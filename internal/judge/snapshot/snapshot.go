@@ -42,6 +42,9 @@ type Source struct {
 	// Made reports whether an object is one that the operator creates. It may be nil.
 	Made func(types.UID) bool
 
+	// IsVersion reports whether a text is the resource version that something had. It may be nil.
+	IsVersion func(text string) bool
+
 	// Normalize may change an object or return false to leave it out. It may be nil.
 	Normalize func(*Object) bool
 }
@@ -70,7 +73,7 @@ func Take(source Source) Snapshot {
 		}
 		fields := map[string]string{}
 		uid := (&unstructured.Unstructured{Object: o.Content}).GetUID()
-		normalize(&obj)
+		normalize(&obj, source.IsVersion)
 		cluster.OmitZeros(obj.Resource.Group, obj.Content, source.Made != nil && source.Made(uid))
 		flatten("", obj.Content, fields, names)
 		s.add(source.Names.Replace(cluster.ObjectName(obj.Resource, obj.Namespace, obj.Name)), fields)

@@ -48,7 +48,7 @@ func (a *Actors) LeaveOrphan(r *apiserver.Request) {
 		case err != nil || now.GetUID() != created.GetUID() || len(now.GetOwnerReferences()) > 0 || left.used:
 			return
 		case wanted.GetName() != "" && !slices.ContainsFunc(owners, a.notes.Explains):
-			a.trace.Add("other", "write", "none: the orphan stays, because no condition of its owner says that it is in the way")
+			a.trace.Add("other", "write", cluster.OrphanStays)
 			return
 		}
 		a.deleteExactly(created)

@@ -89,6 +89,7 @@ type children struct {
 	mu       sync.Mutex
 	done     map[client.ObjectKey]bool // remembersInMemory
 	tries    int
+	written  int // of the children
 	observed int64
 }
 
@@ -175,7 +176,9 @@ func (r *children) remembers(key client.ObjectKey, w *Widget) bool {
 
 // work makes the children, and says in the conditions how that went.
 func (r *children) work(ctx context.Context, w *Widget) (ctrl.Result, error) {
-	w.Status.ObservedGeneration = w.Generation
+	if r.bug != observedWithChanges {
+		w.Status.ObservedGeneration = w.Generation
+	}
 	if r.bug == observedFromMemory {
 		r.mu.Lock()
 		r.observed++
@@ -206,7 +209,11 @@ func (r *children) work(ctx context.Context, w *Widget) (ctrl.Result, error) {
 			return ctrl.Result{}, err
 		}
 	}
+	written := r.written
 	wait, err := r.children(ctx, w, secret)
+	if r.bug == observedWithChanges && r.written > written { // of one worker
+		w.Status.ObservedGeneration = w.Generation
+	}
 	switch {
 	case err != nil:
 		message := "making the children: " + reason(err)

@@ -29,6 +29,7 @@ const (
 	leaksGoroutines      Bug = "leaks-goroutines"
 	panicsOnEmptyStatus  Bug = "panics-on-empty-status"
 	observedFromMemory   Bug = "observed-generation-from-memory"
+	observedWithChanges  Bug = "observed-generation-with-changes"
 	edgeTriggered        Bug = "edge-triggered"
 	writesStatusAlways   Bug = "writes-status-always"
 	eventEachTime        Bug = "event-each-time"
@@ -63,6 +64,7 @@ func childMutants() []Mutant {
 		m(leaksGoroutines, "each reconcile starts a goroutine that does not end", "watches per object that are never stopped", oracle.NoGoroutineLeft),
 		m(panicsOnEmptyStatus, "a status that another client has removed is not expected", "Acto: panics on states that the operator itself never makes", oracle.SameEnd, oracle.BecomesIdle, oracle.SilentWhenIdle, oracle.NoPanic),
 		m(observedFromMemory, "observedGeneration is taken from a counter of the process", "status.observedGeneration that falls after a restart", oracle.ObservedGeneration, oracle.SilentWhenIdle, oracle.SameEnd, oracle.BoundedRequests),
+		m(observedWithChanges, "observedGeneration is written only with a change of the children", "a status that a crash between two writes leaves behind for ever", oracle.SameEnd),
 		m(edgeTriggered, "cleanup happens when the deletion is seen, and only then", "Sieve: deletions missed over a restart", oracle.SameEnd),
 		m(writesStatusAlways, "the status is written in each reconcile", "apply-every-time frameworks", oracle.NoNoopWrites, oracle.BoundedRequests),
 		m(eventEachTime, "an Event is written in each reconcile", "event storms", oracle.SilentWhenIdle, oracle.BoundedRequests),

@@ -149,6 +149,7 @@ func (r *children) keep(ctx context.Context, w *Widget, kind string, wanted, obj
 	if reflect.DeepEqual(before, obj) {
 		return "", nil
 	}
+	r.written++
 	return "", r.Update(ctx, obj)
 }
 
@@ -157,6 +158,7 @@ func (r *children) create(ctx context.Context, w *Widget, obj client.Object) (wa
 	if err := r.own(w, obj); err != nil {
 		return "", err
 	}
+	r.written++
 	err = r.Create(ctx, obj)
 	if apierrors.IsAlreadyExists(err) && r.bug == existsIsDone {
 		return "", nil
