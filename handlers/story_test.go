@@ -19,6 +19,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/handlers"
 	"github.com/ctrlkit/ctrlkit/internal/golden"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 func TestCallStories(t *testing.T) { playStories(t, "calls.story") }
@@ -267,22 +268,22 @@ func handlerOf[T client.Object](s *storyWorld, name string, options []string) ha
 	return h
 }
 
-func (s *storyWorld) relation(option, value string) handlers.Relation {
+func (s *storyWorld) relation(option, value string) step.Watch {
 	switch option {
 	case "owns":
-		return handlers.Owned(s.object(value, ""))
+		return step.WatchOwned(s.object(value, ""))
 	case "labeled":
 		kind, label, _ := strings.Cut(value, ":")
-		return handlers.Labeled(s.object(kind, ""), label)
+		return step.WatchLabeled(s.object(kind, ""), label)
 	case "related": // each Secret is to a, b, a again and nothing
-		return handlers.Related(&corev1.Secret{}, func(*corev1.Secret) []client.ObjectKey {
+		return step.WatchMapped(&corev1.Secret{}, func(*corev1.Secret) []client.ObjectKey {
 			return []client.ObjectKey{key("a"), key("b"), key("a"), {}}
 		})
 	case "names":
-		return handlers.NamedBy(&corev1.Secret{}, func(p *Project) []client.ObjectKey { return []client.ObjectKey{{Name: p.Spec.Secret}} })
+		return step.WatchNamed(&corev1.Secret{}, func(p *Project) []client.ObjectKey { return []client.ObjectKey{{Name: p.Spec.Secret}} })
 	}
 	s.t.Fatalf("unknown option %q", option)
-	return handlers.Relation{}
+	return step.Watch{}
 }
 
 // stopHandler stops a handler, and may wait for it only so long.

@@ -53,7 +53,7 @@ func filtered[T client.Object](b *builder.Builder) bool {
 	}
 	for i := range predicates.Len() {
 		p := predicates.Index(i)
-		if p.Kind() != reflect.Interface || p.IsNil() || p.Elem().Type() != reflect.TypeFor[*references.Index[T]]() { // they let everything pass
+		if p.Kind() != reflect.Interface || p.IsNil() || p.Elem().Type() != reflect.TypeFor[*references.Index]() { // they let everything pass
 			return true
 		}
 	}

@@ -6,11 +6,10 @@ package handlers_test
 import (
 	"testing"
 
+	"github.com/ctrlkit/ctrlkit/step"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/ctrlkit/ctrlkit/handlers"
 )
 
 func newSecret(name string) *corev1.Secret {
@@ -25,8 +24,8 @@ func ownedBy(obj client.Object, owner *Project, apiVersion string) client.Object
 func TestRelationsAreChecked(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		one := w.noting("one")
-		one.Related = []handlers.Relation{
-			{}, handlers.Labeled(&corev1.Secret{}, ""), handlers.NamedBy(&corev1.Secret{}, func(*Project) []client.ObjectKey { return nil }),
+		one.Related = []step.Watch{
+			{}, step.WatchLabeled(&corev1.Secret{}, ""), step.WatchNamed(&corev1.Secret{}, func(*Project) []client.ObjectKey { return nil }),
 		}
 		_, err := w.registry.Register(one)
 		for _, want := range []string{"relation 1: no watched object", "relation 2: it relates nothing", "relation 3: the function of NamedBy is for *testkind.Object["} {
