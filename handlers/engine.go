@@ -144,7 +144,7 @@ func markStatus[T client.Object](req *step.Request[T], conditionType string, err
 		return
 	}
 	if err == nil {
-		req.Conditions.MarkHealthy(conditionType, ReasonObserved, "")
+		req.Conditions.MarkHealthy(conditionType, reasonObserved, "")
 		return
 	}
 	if waits := ctrlkit.Waits(err); len(waits) > 0 {
@@ -157,8 +157,8 @@ func markStatus[T client.Object](req *step.Request[T], conditionType string, err
 	}
 }
 
-// ReasonObserved is the reason of a condition of [Status] whose function has returned no error.
-const ReasonObserved = "Observed"
+// reasonObserved is the reason of a condition of [Status] whose function has returned no error.
+const reasonObserved = "Observed"
 
 // Generate returns a handler that keeps the objects which should exist for each object of a kind,
 // by package apply: see [apply.Children], whose arguments these are. If T has conditions, the one

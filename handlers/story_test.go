@@ -22,17 +22,22 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-func TestCallStories(t *testing.T) { playStories(t, "calls.story") }
+func TestCallStories(t *testing.T) { playStories(t, "calls.story", false) }
 
-func TestRelationStories(t *testing.T) { playStories(t, "relations.story") }
+// A watch means the same for a plain handler and for one whose engine has it.
+func TestRelatedStories(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { playStories(t, "related.story", false) })
+	t.Run("steps", func(t *testing.T) { playStories(t, "related.story", true) })
+}
 
-func TestOnRemoveStories(t *testing.T) { playStories(t, "finalizers.story") }
+func TestOnRemoveStories(t *testing.T) { playStories(t, "finalizers.story", false) }
 
-func TestStopStories(t *testing.T) { playStories(t, "stops.story") }
+func TestStopStories(t *testing.T) { playStories(t, "stops.story", false) }
 
 // playStories plays the stories of a file in testdata: which handlers are called for what. A line
-// shows the calls that it caused, as handler:object, and the error of what it does.
-func playStories(t *testing.T, file string) {
+// shows the calls that it caused, as handler:object, and the error of what it does. Handlers that relate
+// something have steps if asSteps says so.
+func playStories(t *testing.T, file string, asSteps bool) {
 	t.Helper()
 	golden.Stories(t, file, func(story []string) (played []string) {
 		inWorld(t, func(o *handlers.Options) {
@@ -42,7 +47,7 @@ func playStories(t *testing.T, file string) {
 				}
 			}
 		}, func(w *world) {
-			s := &storyWorld{world: w, registered: make(map[string]*handlers.Registration)}
+			s := &storyWorld{world: w, asSteps: asSteps, registered: make(map[string]*handlers.Registration)}
 			played = golden.Play(story, s.do)
 		})
 		return played
@@ -52,6 +57,7 @@ func playStories(t *testing.T, file string) {
 // A storyWorld is the world of a story.
 type storyWorld struct {
 	*world
+	asSteps    bool
 	registered map[string]*handlers.Registration
 	healed     atomic.Bool // handlers that fail do not any more
 }
@@ -262,13 +268,17 @@ func handlerOf[T client.Object](s *storyWorld, name string, options []string) ha
 				return obj.GetLabels()[value] != "" || ok && value == "size" && big(p)
 			}
 		default:
-			h.Related = append(h.Related, s.relation(option, value))
+			h.Related = append(h.Related, s.watch(option, value))
 		}
+	}
+	if s.asSteps && len(h.Related) > 0 {
+		return handlers.Steps(name, handlers.StepsOptions[T]{Related: h.Related},
+			step.Step[T]{Name: name, Do: func(ctx context.Context, req *step.Request[T]) error { return h.OnChange(ctx, req.Object) }})
 	}
 	return h
 }
 
-func (s *storyWorld) relation(option, value string) step.Watch {
+func (s *storyWorld) watch(option, value string) step.Watch {
 	switch option {
 	case "owns":
 		return step.WatchOwned(s.object(value, ""))
