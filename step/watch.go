@@ -25,7 +25,7 @@ type Watch struct {
 	// Owned requests a reconcile of the controller of each object that changes, as
 	// builder.Builder.Owns does. The version of the owner's kind does not count.
 	Owned bool
-	// Mapped returns which of the reconciled objects, whose kind it is told, a watched one is for. It
+	// Mapped returns which of the reconciled objects, which are of kind, a watched one is for. It
 	// depends on nothing but obj, and does not change it. A key without a name is ignored; one without
 	// a namespace is in that of obj, if the reconciled kind has namespaces. It may be nil.
 	Mapped func(obj client.Object, kind schema.GroupKind) []client.ObjectKey

@@ -49,7 +49,7 @@ type Watch struct {
 	Filter predicate.Predicate
 	// Handler adds requests to the queue.
 	Handler handler.EventHandler
-	// Notes says that Filter tells something of what exists, so that a reconcile before that may have
+	// Notes says that Filter notes what exists, so that a reconcile before that may have
 	// missed it.
 	Notes bool
 	// OnlyOwned says that the watch is for nothing but what the reconciled objects own.
