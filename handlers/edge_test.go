@@ -20,7 +20,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A kind that is running for a relation gets its first handler, which is called once for each
+// A kind that is running because it is related gets its first handler, which is called once for each
 // object.
 func TestFirstHandlerOfARunningKind(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
@@ -39,8 +39,8 @@ func TestFirstHandlerOfARunningKind(t *testing.T) {
 	})
 }
 
-// The events of what steps watch do not reach the index of a relation, which knows another type.
-func TestRelationsBesideWatchesOfSteps(t *testing.T) {
+// The events of what steps watch do not reach the index of Related, which knows another type.
+func TestRelatedBesideWatchesOfSteps(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.must(w.server.Install(definitionOf("Project")))
 		w.create(newProject("a"))

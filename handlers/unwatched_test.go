@@ -15,7 +15,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// An engine of a handler reports what its steps read and nothing watches: neither they nor a relation.
+// An engine of a handler reports what its steps read and nothing watches: neither they nor Related.
 func TestStepsThatReadWhatNothingWatches(t *testing.T) {
 	secretOf := func(p *Project) []client.ObjectKey { return []client.ObjectKey{{Name: p.Spec.Secret}} }
 	for _, test := range []struct {
