@@ -20,8 +20,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A kind that is running because it is related gets its first handler, which is called once for each
-// object.
+// A kind that is running because it is related gets its first handler, which is called once for
+// each object.
 func TestFirstHandlerOfARunningKind(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		const objects = 300
