@@ -27,7 +27,7 @@ func TestBlockerEnqueuesTheOwner(t *testing.T) {
 		want.Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "taken"}})
 		return nil
 	}, apply.Owns(&corev1.Secret{}))
-	named := children.Watches()[0].Named
+	named := children.Watches()[0].Mapped
 	kind := schema.GroupKind{Kind: "ConfigMap"}
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "taken"}}
 	other := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}}

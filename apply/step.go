@@ -153,7 +153,7 @@ func (c *children[T]) watches() []step.Watch {
 	watches := make([]step.Watch, len(c.settings.kinds))
 	for i, k := range c.settings.kinds {
 		watches[i] = step.Watch{Object: k.object, Owned: k.owned, Note: c.watched.note}
-		watches[i].Named = func(obj client.Object, owners schema.GroupKind) []client.ObjectKey {
+		watches[i].Mapped = func(obj client.Object, owners schema.GroupKind) []client.ObjectKey {
 			keys := c.watched.unblock(k, client.ObjectKeyFromObject(obj))
 			if key, ok := ownerOf(obj.GetAnnotations()[OwnerAnnotation], owners); ok && (k.tracked || k.former || k.kept) {
 				keys = append(keys, key)

@@ -92,12 +92,12 @@ func TestTrackedObjectsRequestTheirOwner(t *testing.T) {
 	shop := shopVersion.WithKind("Shop").GroupKind()
 	want := map[string]int{"*v1.ConfigMap": 1, "*v1.ClusterRole": 1, "*v1.Secret": 0}
 	for _, w := range s.Watches() {
-		if w.Named == nil {
+		if w.Mapped == nil {
 			continue // that of the owners
 		}
 		w.Object.SetAnnotations(map[string]string{apply.OwnerAnnotation: shop.String() + " default/shop"})
 		kind := fmt.Sprintf("%T", w.Object)
-		if keys := w.Named(w.Object, shop); len(keys) != want[kind] {
+		if keys := w.Mapped(w.Object, shop); len(keys) != want[kind] {
 			t.Errorf("%s requests %v, want %d owners", kind, keys, want[kind])
 		}
 		delete(want, kind)

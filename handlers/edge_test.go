@@ -20,15 +20,15 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A kind that is running for a relation gets its first handler, which is called once for each
-// object.
+// A kind that is running because it is related gets its first handler, which is called once for
+// each object.
 func TestFirstHandlerOfARunningKind(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		const objects = 300
 		for i := range objects {
 			w.create(newConfigMap(fmt.Sprint("a", i), nil))
 		}
-		w.register(handlers.Handler[*corev1.Secret]{Name: "related", Related: []handlers.Relation{handlers.Owned(&corev1.ConfigMap{})},
+		w.register(handlers.Handler[*corev1.Secret]{Name: "related", Related: []step.Watch{step.WatchOwned(&corev1.ConfigMap{})},
 			OnChange: func(context.Context, *corev1.Secret) error { return nil }})
 		w.start()
 		w.register(w.noting("one"))
@@ -39,13 +39,13 @@ func TestFirstHandlerOfARunningKind(t *testing.T) {
 	})
 }
 
-// The events of what steps watch do not reach the index of a relation, which knows another type.
-func TestRelationsBesideWatchesOfSteps(t *testing.T) {
+// The events of what steps watch do not reach the index of Related, which knows another type.
+func TestRelatedBesideWatchesOfSteps(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.must(w.server.Install(definitionOf("Project")))
 		w.create(newProject("a"))
 		w.register(handlers.Steps("one", handlers.StepsOptions[*Project]{
-			Related: []handlers.Relation{handlers.NamedBy(&corev1.Secret{}, func(p *Project) []client.ObjectKey { return []client.ObjectKey{{Name: "s"}} })},
+			Related: []step.Watch{step.WatchNamed(&corev1.Secret{}, func(p *Project) []client.ObjectKey { return []client.ObjectKey{{Name: "s"}} })},
 		}, watching(w, step.Watch{Object: &corev1.ConfigMap{}, Owned: true})))
 		w.start()
 		w.expect("at the start", "one:a")
@@ -67,9 +67,9 @@ func TestPanicsOfFunctions(t *testing.T) {
 			}
 			return true
 		}
-		relating.Related = []handlers.Relation{
-			handlers.Related(&corev1.Secret{}, func(*corev1.Secret) []client.ObjectKey { panic("no owner") }),
-			handlers.NamedBy(&corev1.Secret{}, func(*corev1.ConfigMap) []client.ObjectKey { panic("no names") }),
+		relating.Related = []step.Watch{
+			step.WatchMapped(&corev1.Secret{}, func(*corev1.Secret) []client.ObjectKey { panic("no owner") }),
+			step.WatchNamed(&corev1.Secret{}, func(*corev1.ConfigMap) []client.ObjectKey { panic("no names") }),
 		}
 		w.register(selecting, relating, w.noting("other"))
 		w.start()

@@ -43,9 +43,9 @@ type StepsOptions[T client.Object] struct {
 	// cleaned up, also if it is not selected any more.
 	Selects func(obj T) bool
 
-	// Related are changes of other objects for which the steps are run, beside those that the steps
-	// declare themselves.
-	Related []Relation
+	// Related are watches of other objects for whose changes the steps are run, beside those that the
+	// steps declare themselves.
+	Related []step.Watch
 
 	// OnGone is called for the name of an object that is gone; see [Handler].
 	OnGone func(ctx context.Context, name client.ObjectKey) error
@@ -92,35 +92,24 @@ func (x engineEntry[T]) prepare(r *Registry) (*entry, error) {
 		return nil, named(x.name, fmt.Errorf("type %T: steps, and a handler with OnRemove, are for a Go type of the kind", e.object))
 	}
 	o := x.options
-	e.gone, e.related, e.resync, e.selects = o.OnGone, slices.Clone(o.Related), o.Resync, untyped(o.Selects)
-	mistakes := checkRelated[T](e.related, r.scheme)
+	e.gone, e.resync, e.selects = o.OnGone, o.Resync, untyped(o.Selects)
 	options := step.Options[T]{
 		Name: r.engineName(e.kind, x.name), Client: r.base, APIReader: r.live, Finalizer: o.Finalizer, Recorder: r.options.Recorder, Observers: r.options.Observers,
-		Failures: r.options.Failures, SkipUnchanged: o.SkipUnchanged, Unwatched: o.Unwatched, Partial: !o.Complete, Shard: r.options.Shard,
+		Failures: r.options.Failures, SkipUnchanged: o.SkipUnchanged, Watches: slices.Clone(o.Related), Unwatched: o.Unwatched, Partial: !o.Complete, Shard: r.options.Shard,
 	}
-	cleans := slices.ContainsFunc(x.steps, func(s step.Step[T]) bool { return s.Cleanup != nil })
+	cleans := slices.ContainsFunc(x.steps, step.Step[T].HasCleanup)
 	if options.Finalizer == "" && cleans && e.kind.gvk.Group == "" { // the kinds of Kubernetes have no group to name it by
 		options.Finalizer = "handlers.ctrlkit.dev/" + options.Name
 	}
 	made, err := step.New(options, x.steps...)
 	if err != nil {
-		return nil, named(x.name, errors.Join(append(mistakes, err)...))
+		return nil, named(x.name, err)
 	}
-	if len(mistakes) > 0 {
-		return nil, named(x.name, errors.Join(mistakes...))
-	}
-	watched := []client.Object{e.object}
-	for i := range e.related {
-		watched = append(watched, e.related[i].watched)
-	}
-	wiring, err := made.Wire(watched...)
+	wired, err := made.Wire(e.object)
 	if err != nil {
 		return nil, named(x.name, err)
 	}
-	for _, w := range wiring.Watches {
-		e.wired = append(e.wired, wired{w.Object, w.Filter, w.Handler})
-	}
-	e.engine, e.engineName, e.filters, e.complete = made, options.Name, wiring.Filters, o.Complete
+	e.engine, e.engineName, e.filters, e.wired, e.complete = made, options.Name, wired.Filters, wired.Watches, o.Complete
 	return e, nil
 }
 
@@ -136,7 +125,7 @@ func (x engineEntry[T]) prepare(r *Registry) (*entry, error) {
 //
 // Several handlers may keep conditions of one kind, each its own. Observe must not change anything
 // else of obj, and sets no conditions.
-func Status[T client.Object](name, conditionType string, observe func(ctx context.Context, obj T) error, related ...Relation) Entry {
+func Status[T client.Object](name, conditionType string, observe func(ctx context.Context, obj T) error, related ...step.Watch) Entry {
 	s := step.Step[T]{Name: name, Conditions: []condition.Declaration{{Type: conditionType}}}
 	s.Do = func(ctx context.Context, req *step.Request[T]) error {
 		err := observe(ctx, req.Object)
@@ -155,7 +144,7 @@ func markStatus[T client.Object](req *step.Request[T], conditionType string, err
 		return
 	}
 	if err == nil {
-		req.Conditions.MarkHealthy(conditionType, ReasonObserved, "")
+		req.Conditions.MarkHealthy(conditionType, reasonObserved, "")
 		return
 	}
 	if waits := ctrlkit.Waits(err); len(waits) > 0 {
@@ -168,8 +157,8 @@ func markStatus[T client.Object](req *step.Request[T], conditionType string, err
 	}
 }
 
-// ReasonObserved is the reason of a condition of [Status] whose function has returned no error.
-const ReasonObserved = "Observed"
+// reasonObserved is the reason of a condition of [Status] whose function has returned no error.
+const reasonObserved = "Observed"
 
 // Generate returns a handler that keeps the objects which should exist for each object of a kind,
 // by package apply: see [apply.Children], whose arguments these are. If T has conditions, the one

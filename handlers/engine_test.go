@@ -60,7 +60,7 @@ func big(p *Project) bool { return p.Spec.Size > 0 }
 // Two status handlers and another writer keep what each of them knows.
 func TestStatus(t *testing.T) {
 	withProjects(t, "a", func(w *world) {
-		secret := handlers.Labeled(&corev1.Secret{}, "project")
+		secret := step.WatchLabeled(&corev1.Secret{}, "project")
 		w.register(
 			handlers.Status("size", "Sized", func(_ context.Context, p *Project) error { p.Status.Size = p.Spec.Size; return nil }),
 			handlers.Status("secret", "SecretFound", func(ctx context.Context, p *Project) error {
@@ -399,7 +399,7 @@ func TestStepsThatDeclareWatches(t *testing.T) {
 		own   func(s *corev1.Secret, a *Project) // makes the Secret matter for Project a
 	}{
 		{"owned", step.Watch{Object: &corev1.Secret{}, Owned: true}, func(s *corev1.Secret, a *Project) { ownedBy(s, a, "example.com/v1") }},
-		{"named", step.Watch{Object: &corev1.Secret{}, Named: func(obj client.Object, _ schema.GroupKind) []client.ObjectKey {
+		{"named", step.Watch{Object: &corev1.Secret{}, Mapped: func(obj client.Object, _ schema.GroupKind) []client.ObjectKey {
 			return []client.ObjectKey{key(obj.GetLabels()["for"])}
 		}}, func(s *corev1.Secret, _ *Project) { s.Labels = map[string]string{"for": "a"} }},
 		{"named by", step.Watch{Object: &corev1.Secret{}, NamedBy: func(obj client.Object) []client.ObjectKey {

@@ -54,7 +54,7 @@ func (l labels) handlers() []handlers.Entry {
 			Name:     "labels",
 			OnChange: l.inherit,
 			Selects:  func(ns *corev1.Namespace) bool { return ns.Labels["project"] != "" },
-			Related:  []handlers.Relation{handlers.Related(&Project{}, l.namespacesOf)},
+			Related:  []step.Watch{step.WatchMapped(&Project{}, l.namespacesOf)},
 		},
 	}
 }
@@ -133,7 +133,7 @@ func ExampleStatus() {
 		}
 		p.Status.Size = int64(len(namespaces))
 		return nil
-	}, handlers.Related(&corev1.Namespace{}, func(ns *corev1.Namespace) []client.ObjectKey {
+	}, step.WatchMapped(&corev1.Namespace{}, func(ns *corev1.Namespace) []client.ObjectKey {
 		return []client.ObjectKey{{Namespace: "projects", Name: ns.Labels["project"]}}
 	}))
 }

@@ -64,7 +64,7 @@ func TestFieldOwnerOfAnotherVersion(t *testing.T) {
 	})
 }
 
-// A relation waited for the rest of a backoff, and made it longer.
+// A related change waited for the rest of a backoff, and made it longer.
 func TestFieldRelatedChangeWaitsForTheBackoff(t *testing.T) {
 	inTheField(t, func(w *world, f floor) string {
 		w.must(w.server.Install(definitionOf("Project")))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/handlers"
 	"github.com/ctrlkit/ctrlkit/journal"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // Bugs that were found in the field, each with a scenario in which a naive floor has it and a
@@ -101,7 +102,7 @@ func typedEntry[T client.Object](h scene) handlers.Entry {
 		}
 	}
 	if h.owned != nil {
-		entry.Related = []handlers.Relation{handlers.Owned(h.owned)}
+		entry.Related = []step.Watch{step.WatchOwned(h.owned)}
 	}
 	return entry
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/wiring"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -71,8 +72,13 @@ type Handler[T client.Object] struct {
 	// change. By default it is for all.
 	Selects func(obj T) bool
 
-	// Related are changes of other objects for which the handler is called, too.
-	Related []Relation
+	// Related are watches of other objects for whose changes the handler is called, too: see package
+	// step. It is called once for a change, whatever time it had asked for before: also after a
+	// failure it does not wait for the rest of its backoff.
+	//
+	// They are watched as long as the handler is registered, and a kind that does not exist yet is
+	// waited for.
+	Related []step.Watch
 
 	// Resync has OnChange called for unchanged objects, too, when the informer repeats them: see
 	// [KindOptions.Resync].
@@ -97,14 +103,14 @@ type entry struct {
 	change  func(ctx context.Context, obj client.Object) error
 	gone    func(ctx context.Context, name client.ObjectKey) error
 	selects func(obj client.Object) bool // nil for all
-	related []Relation
+	related []step.Watch                 // of a handler without an engine
 	resync  bool
 	// tries are the failures of the handler, by object. An engine counts its own.
 	tries      *failure.Limiter[client.ObjectKey]
 	engine     engine // nil for a handler without one
 	engineName string
-	complete   bool // the engine computes Ready and its kin
-	wired      []wired
+	complete   bool           // the engine computes Ready and its kin
+	wired      []wiring.Watch // of the engine
 	// filters see the events of the kind before the handler is due.
 	filters []predicate.Predicate
 
@@ -214,7 +220,7 @@ func (h Handler[T]) prepare(r *Registry) (*entry, error) {
 			return h.OnChange(ctx, obj.(T)) //nolint:errcheck // the cache of the kind has no others
 		}
 	}
-	mistakes = append(mistakes, checkRelated[T](e.related, r.scheme)...)
+	mistakes = append(mistakes, checkRelated[T](r, e.related))
 	return e, named(h.Name, errors.Join(mistakes...))
 }
 

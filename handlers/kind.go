@@ -29,6 +29,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/cause"
 	"github.com/ctrlkit/ctrlkit/internal/outcome"
+	"github.com/ctrlkit/ctrlkit/internal/references"
 	"github.com/ctrlkit/ctrlkit/internal/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
@@ -43,12 +44,12 @@ type kind struct {
 	causes   cause.Recorder
 	observer journal.Observer
 	due      dues
+	scope    *references.Scope
 	done     chan struct{}      // closed when the controller has ended
 	cancel   context.CancelFunc // nil until it is started; guarded by the registry
 	begun    bool               // its first handlers are registered; guarded by the registry
 
-	handlers   atomic.Pointer[[]*entry] // in the order of their registration; never changed in place
-	namespaced atomic.Pointer[bool]     // nil while it is not known
+	handlers atomic.Pointer[[]*entry] // in the order of their registration; never changed in place
 	// events is held while an event is passed to the handlers, and while existing objects are passed
 	// to new ones. It is a channel, because a handler's filter may ask what the API server serves.
 	events chan struct{}
@@ -62,23 +63,10 @@ func newKind(r *Registry, key kindKey, f *feed) *kind {
 	k.handlers.Store(&[]*entry{})
 	c := &k.causes
 	c.Controller, c.Kind, c.Client, c.Observer = k.name, key.gvk.GroupKind(), r.base, r.observer
-	c.Namespaced = k.isNamespaced
+	k.scope = references.NewScope(r.base, f.object)
+	c.Namespaced = k.scope.Namespaced
 	k.own = &listener{events: kindEvents{k}, synced: k.addAll}
 	return k
-}
-
-// isNamespaced reports whether objects of the kind have a namespace, as most do. The answer is kept
-// when it is known, which it is not for a kind that is missing.
-func (k *kind) isNamespaced() bool {
-	if known := k.namespaced.Load(); known != nil {
-		return *known
-	}
-	is, err := k.registry.base.IsObjectNamespaced(k.feed.object)
-	if err != nil {
-		return true
-	}
-	k.namespaced.Store(&is)
-	return is
 }
 
 // start starts the controller, which ends with ctx.

@@ -282,27 +282,20 @@ func (r *Registry) startFeedLocked(f *feed) {
 
 // relateLocked adds the watches of a handler.
 func (r *Registry) relateLocked(k *kind, e *entry) error {
-	var errs []error
-	filters := slices.Clone(e.filters) // of the engine; what relations add is for the events of the own kind
-	listen := func(watched client.Object, l func(f *feed) *listener) {
-		key, err := keyOf(watched, r.scheme)
+	filters := slices.Clone(e.filters) // of the engine; what relate adds is for the events of the own kind
+	all, err := k.relate(e)
+	errs := []error{err}
+	for _, w := range all {
+		key, err := keyOf(w.Object, r.scheme)
 		if err != nil {
 			errs = append(errs, err)
-			return
+			continue
 		}
-		f := r.feedOf(key, watched)
-		w := watch{l(f), f}
-		r.watches[e] = append(r.watches[e], w)
-		errs = append(errs, f.listen(w.listener))
+		f := r.feedOf(key, w.Object)
+		l := &listener{events: watchEvents{&wakingQueue{kind: k, entry: e}, f, filters, w}}
+		r.watches[e] = append(r.watches[e], watch{l, f})
+		errs = append(errs, f.listen(l))
 		r.startFeedLocked(f)
-	}
-	for i := range e.related {
-		listen(e.related[i].watched, func(f *feed) *listener { return relate(k, e, &e.related[i], f) })
-	}
-	for _, w := range e.wired {
-		listen(w.object, func(*feed) *listener {
-			return &listener{events: engineEvents{&wakingQueue{kind: k, entry: e}, filters, w}}
-		})
 	}
 	return errors.Join(errs...)
 }

@@ -34,8 +34,8 @@ func TestNamedByBesideChildren(t *testing.T) {
 			want.Add(newConfigMap("copy", nil))
 			return nil
 		}, apply.Owns(&corev1.ConfigMap{}))
-		w.register(handlers.Steps("copy", handlers.StepsOptions[*Project]{Related: []handlers.Relation{
-			handlers.NamedBy(&corev1.Secret{}, func(p *Project) []client.ObjectKey { return []client.ObjectKey{{Name: p.Spec.Secret}} }),
+		w.register(handlers.Steps("copy", handlers.StepsOptions[*Project]{Related: []step.Watch{
+			step.WatchNamed(&corev1.Secret{}, func(p *Project) []client.ObjectKey { return []client.ObjectKey{{Name: p.Spec.Secret}} }),
 		}}, children))
 		w.start()
 		w.create(newSecret("s"))

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/handlers"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 func TestHandlerStopsItself(t *testing.T) {
@@ -98,7 +99,7 @@ func TestNothingIsLeftOfAKind(t *testing.T) {
 		before, _ := goroutines()
 		for range 3 {
 			one := w.noting("one")
-			one.Related = []handlers.Relation{handlers.Owned(&corev1.Secret{})}
+			one.Related = []step.Watch{step.WatchOwned(&corev1.Secret{})}
 			r := w.register(one, w.noting("two"))
 			w.settle()
 			w.expect("for a new handler", "one:a, two:a")

@@ -19,19 +19,25 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/handlers"
 	"github.com/ctrlkit/ctrlkit/internal/golden"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
-func TestCallStories(t *testing.T) { playStories(t, "calls.story") }
+func TestCallStories(t *testing.T) { playStories(t, "calls.story", false) }
 
-func TestRelationStories(t *testing.T) { playStories(t, "relations.story") }
+// A watch means the same for a plain handler and for one whose engine has it.
+func TestRelatedStories(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { playStories(t, "related.story", false) })
+	t.Run("steps", func(t *testing.T) { playStories(t, "related.story", true) })
+}
 
-func TestOnRemoveStories(t *testing.T) { playStories(t, "finalizers.story") }
+func TestOnRemoveStories(t *testing.T) { playStories(t, "finalizers.story", false) }
 
-func TestStopStories(t *testing.T) { playStories(t, "stops.story") }
+func TestStopStories(t *testing.T) { playStories(t, "stops.story", false) }
 
 // playStories plays the stories of a file in testdata: which handlers are called for what. A line
-// shows the calls that it caused, as handler:object, and the error of what it does.
-func playStories(t *testing.T, file string) {
+// shows the calls that it caused, as handler:object, and the error of what it does. Handlers that relate
+// something have steps if asSteps says so.
+func playStories(t *testing.T, file string, asSteps bool) {
 	t.Helper()
 	golden.Stories(t, file, func(story []string) (played []string) {
 		inWorld(t, func(o *handlers.Options) {
@@ -41,7 +47,7 @@ func playStories(t *testing.T, file string) {
 				}
 			}
 		}, func(w *world) {
-			s := &storyWorld{world: w, registered: make(map[string]*handlers.Registration)}
+			s := &storyWorld{world: w, asSteps: asSteps, registered: make(map[string]*handlers.Registration)}
 			played = golden.Play(story, s.do)
 		})
 		return played
@@ -51,6 +57,7 @@ func playStories(t *testing.T, file string) {
 // A storyWorld is the world of a story.
 type storyWorld struct {
 	*world
+	asSteps    bool
 	registered map[string]*handlers.Registration
 	healed     atomic.Bool // handlers that fail do not any more
 }
@@ -261,28 +268,32 @@ func handlerOf[T client.Object](s *storyWorld, name string, options []string) ha
 				return obj.GetLabels()[value] != "" || ok && value == "size" && big(p)
 			}
 		default:
-			h.Related = append(h.Related, s.relation(option, value))
+			h.Related = append(h.Related, s.watch(option, value))
 		}
+	}
+	if s.asSteps && len(h.Related) > 0 {
+		return handlers.Steps(name, handlers.StepsOptions[T]{Related: h.Related},
+			step.Step[T]{Name: name, Do: func(ctx context.Context, req *step.Request[T]) error { return h.OnChange(ctx, req.Object) }})
 	}
 	return h
 }
 
-func (s *storyWorld) relation(option, value string) handlers.Relation {
+func (s *storyWorld) watch(option, value string) step.Watch {
 	switch option {
 	case "owns":
-		return handlers.Owned(s.object(value, ""))
+		return step.WatchOwned(s.object(value, ""))
 	case "labeled":
 		kind, label, _ := strings.Cut(value, ":")
-		return handlers.Labeled(s.object(kind, ""), label)
+		return step.WatchLabeled(s.object(kind, ""), label)
 	case "related": // each Secret is to a, b, a again and nothing
-		return handlers.Related(&corev1.Secret{}, func(*corev1.Secret) []client.ObjectKey {
+		return step.WatchMapped(&corev1.Secret{}, func(*corev1.Secret) []client.ObjectKey {
 			return []client.ObjectKey{key("a"), key("b"), key("a"), {}}
 		})
 	case "names":
-		return handlers.NamedBy(&corev1.Secret{}, func(p *Project) []client.ObjectKey { return []client.ObjectKey{{Name: p.Spec.Secret}} })
+		return step.WatchNamed(&corev1.Secret{}, func(p *Project) []client.ObjectKey { return []client.ObjectKey{{Name: p.Spec.Secret}} })
 	}
 	s.t.Fatalf("unknown option %q", option)
-	return handlers.Relation{}
+	return step.Watch{}
 }
 
 // stopHandler stops a handler, and may wait for it only so long.

@@ -15,7 +15,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// An engine of a handler reports what its steps read and nothing watches: neither they nor a relation.
+// An engine of a handler reports what its steps read and nothing watches: neither they nor Related.
 func TestStepsThatReadWhatNothingWatches(t *testing.T) {
 	secretOf := func(p *Project) []client.ObjectKey { return []client.ObjectKey{{Name: p.Spec.Secret}} }
 	for _, test := range []struct {
@@ -24,8 +24,8 @@ func TestStepsThatReadWhatNothingWatches(t *testing.T) {
 		want    int
 	}{
 		{"nothing watches it", handlers.StepsOptions[*Project]{}, 1},
-		{"another kind is related", handlers.StepsOptions[*Project]{Related: []handlers.Relation{handlers.Owned(&corev1.ConfigMap{})}}, 1},
-		{"it is related", handlers.StepsOptions[*Project]{Related: []handlers.Relation{handlers.NamedBy(&corev1.Secret{}, secretOf)}}, 0},
+		{"another kind is related", handlers.StepsOptions[*Project]{Related: []step.Watch{step.WatchOwned(&corev1.ConfigMap{})}}, 1},
+		{"it is related", handlers.StepsOptions[*Project]{Related: []step.Watch{step.WatchNamed(&corev1.Secret{}, secretOf)}}, 0},
 		{"it is read on purpose", handlers.StepsOptions[*Project]{Unwatched: []client.Object{&corev1.Secret{}}}, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -81,7 +81,7 @@ func TestAnOwnedKindThatComesLater(t *testing.T) {
 		o.prepare = func(mgr ctrl.Manager) {
 			o.options.Watches = []step.Watch{{
 				Object: &Server{}, Later: mgr.GetCache(), Owned: true,
-				Named: func(obj client.Object, _ schema.GroupKind) []client.ObjectKey {
+				Mapped: func(obj client.Object, _ schema.GroupKind) []client.ObjectKey {
 					return []client.ObjectKey{{Namespace: obj.GetNamespace(), Name: obj.GetLabels()["user"]}}
 				},
 				Note: func(_ schema.GroupKind, _, _ client.Object) { noted++ },

@@ -91,7 +91,7 @@ func Guard[R client.Object](mgr ctrl.Manager, options GuardOptions, by ...User[R
 		w := u.watch()
 		b.Watches(w.Object, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
 			var requests []reconcile.Request
-			for _, key := range w.Named(obj, g.kind) {
+			for _, key := range w.Mapped(obj, g.kind) {
 				requests = append(requests, reconcile.Request{NamespacedName: key})
 			}
 			return requests

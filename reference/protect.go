@@ -199,7 +199,7 @@ func (r *Reference[T, R]) watch() step.Watch {
 	r.memory.keep()
 	return step.Watch{
 		Object: newObject[T](),
-		Named: func(obj client.Object, _ schema.GroupKind) []client.ObjectKey {
+		Mapped: func(obj client.Object, _ schema.GroupKind) []client.ObjectKey {
 			var keys []client.ObjectKey
 			for _, u := range append(r.recordOf(obj).all(), r.memory.takeDropped(obj.GetUID())...) {
 				keys = append(keys, u.key)

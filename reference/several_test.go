@@ -209,7 +209,7 @@ func TestUseThatEndsWithoutItsRecord(t *testing.T) {
 	v.stuck = false
 	v.reconcile(of)
 	v.stand(of, "c", "c")
-	if a := (client.ObjectKey{Namespace: "default", Name: "a"}); !w.Changed(removed, of) || !slices.Contains(w.Named(of, schema.GroupKind{}), a) {
+	if a := (client.ObjectKey{Namespace: "default", Name: "a"}); !w.Changed(removed, of) || !slices.Contains(w.Mapped(of, schema.GroupKind{}), a) {
 		t.Error("the use of Yard a has ended, and no event says so")
 	}
 	if w.Changed(of, of) {

@@ -117,7 +117,7 @@ func TestPauseEnds(t *testing.T) {
 	watch := reference.Protect(v.yardOf).Watches()[0]
 	before := of.DeepCopyObject().(*Barn)
 	v.change(of, func() { of.Annotations = nil })
-	if !watch.Changed(before, of) || len(watch.Named(before, schema.GroupKind{})) == 0 {
+	if !watch.Changed(before, of) || len(watch.Mapped(before, schema.GroupKind{})) == 0 {
 		t.Error("the Yard is not reconciled")
 	}
 	if watch.Changed(of, of) {

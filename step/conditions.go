@@ -114,7 +114,7 @@ func (c *conditions[T]) summarizePartial(out *outcome, deletion string) {
 func (c *conditions[T]) markOutcome(out *outcome, deletion string) {
 	set := c.req.Conditions
 	switch {
-	case deletion == ReasonCleanedUp || deletion == ReasonFinalizerRemoved || deletion == ReasonDeleting:
+	case deletion == reasonCleanedUp || deletion == reasonFinalizerRemoved || deletion == reasonDeleting:
 		set.DowngradeToInfo() // what a step has found unhealthy must not hide this: after a restart the engine reads it
 		set.MarkFailed(condition.SeverityInfo, deletion, c.kept(deletion))
 	case out.err != nil && set.WorstSeverity() < out.failure.Severity:
@@ -133,9 +133,9 @@ func (c *conditions[T]) kept(reason string) string {
 	e, finalizers := c.engine, c.req.Object.GetFinalizers()
 	text := "it is being deleted"
 	switch reason {
-	case ReasonCleanedUp:
+	case reasonCleanedUp:
 		text += ", our cleanup is done"
-	case ReasonFinalizerRemoved:
+	case reasonFinalizerRemoved:
 		text += fmt.Sprintf(", another client has removed our finalizer %q, so nothing is cleaned up", e.finalizers.own)
 	}
 	text += ", and it is kept by finalizer " + track.Quote(finalizers) + ", which another controller has to remove"

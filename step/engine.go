@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -119,6 +118,9 @@ type Options[T client.Object] struct {
 	// the same, if anything triggers a reconcile.
 	SkipUnchanged bool
 
+	// Watches are watched for the engine, in addition to what its steps declare.
+	Watches []Watch
+
 	// Unwatched are kinds that the steps read on purpose although nothing watches them, as empty
 	// objects: what they read of them does not change, or a change need not be noticed until the
 	// object is reconciled for another reason.
@@ -219,7 +221,7 @@ func New[T client.Object](options Options[T], steps ...Step[T]) (*Engine[T], err
 	}
 	c := &e.causes
 	c.Controller, c.Kind, c.Client, c.Observer = options.Name, r.kind, options.Client, e.observer
-	c.Namespaced = sync.OnceValue(func() bool { return namespaced(options.Client, obj) })
+	c.Namespaced = references.NewScope(options.Client, obj).Namespaced
 	standard := ""
 	if r.kind.Group != "" {
 		standard = r.kind.Group + "/" + options.Name
@@ -274,7 +276,7 @@ func checkSteps[T client.Object](p *plan[T]) []error {
 //
 //   - The controller has the rate limiter of the engine, and its event filter, which records what
 //     triggers each reconcile and the last states of objects that are gone without their cleanup.
-//   - What the steps declare with Step.Watches is watched.
+//   - What the steps declare with Step.Watches is watched, and what Options.Watches has.
 //   - Watches with a handler of your own record causes if the handler went through
 //     [Engine.WrapHandler].
 //   - An event filter that b was given before hides events from that of the engine. What it hides
@@ -299,14 +301,16 @@ func (e *Engine[T]) Complete(b *builder.Builder) error {
 	if err := e.options.Shard.Claim(e.resource.kind, e.options.Name); err != nil {
 		return err
 	}
-	later, err := e.watchDeclared(b)
+	kinds, owned, known := watchedBy(b, e.options.Client)
+	declared, declaredOwned, err := e.watchDeclared(b)
 	if err != nil {
 		return err
 	}
 	filter := eventFilter[T]{engine: e}
-	if kinds, owned, known := watchedBy(b, e.options.Client); known {
+	if known {
+		kinds, owned = append(kinds, declared...), append(owned, declaredOwned...)
 		filter.alone = isAlone(e.resource.kind, kinds, owned)
-		e.unwatched.watch(e.resource.kind, append(kinds, later...), owned)
+		e.unwatched.watch(e.resource.kind, kinds, owned)
 	}
 	e.sees = !filtered[T](b)
 	if e.options.Shard != nil {

@@ -91,7 +91,7 @@ func (f *finalizers) reportRemoved(logger logr.Logger, recorder events.EventReco
 	logger.Info("A finalizer was removed", "finalizer", f.own, "uid", obj.GetUID(), "consequence", consequence)
 	if recorder != nil {
 		text := fmt.Sprintf("another client has removed finalizer %q: %s", f.own, consequence)
-		recorder.Eventf(obj, nil, corev1.EventTypeWarning, ReasonFinalizerRemoved, "Reconcile", "%s", text)
+		recorder.Eventf(obj, nil, corev1.EventTypeWarning, reasonFinalizerRemoved, "Reconcile", "%s", text)
 	}
 }
 

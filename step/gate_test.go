@@ -45,7 +45,7 @@ func TestFiltersOfABuilder(t *testing.T) {
 		want bool
 	}{
 		{"none", func(*builder.Builder) {}, false},
-		{"those of WatchNamed", func(b *builder.Builder) { b.WithEventFilter(&references.Index[*corev1.ConfigMap]{}) }, false},
+		{"those of WatchNamed", func(b *builder.Builder) { b.WithEventFilter(&references.Index{}) }, false},
 		{"another one", func(b *builder.Builder) { b.WithEventFilter(predicate.GenerationChangedPredicate{}) }, true},
 	}
 	for _, test := range tests {

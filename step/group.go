@@ -13,7 +13,7 @@ import (
 //   - Their Cleanup and their Post are called for all objects, because cond may have been true
 //     once.
 //   - The finalizer is put on an object when cond is first true.
-//   - A condition of theirs is healthy, with reason [ReasonNotNeeded], as long as cond is false.
+//   - A condition of theirs is healthy, with reason NotNeeded, as long as cond is false.
 func When[T client.Object](description string, cond func(req *Request[T]) bool, steps ...Step[T]) Step[T] {
 	return Step[T]{Name: description, inner: &composite[T]{cond: cond, steps: steps}}
 }

@@ -12,34 +12,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/ctrlkit/ctrlkit/internal/references"
+	"github.com/ctrlkit/ctrlkit/internal/wiring"
 )
 
-// watchLater adds a watch of a kind that the API server may not have yet, with the handler for it,
-// nil if there is none but that of NamedBy. With all, all objects are reconciled when it begins.
-func (e *Engine[T]) watchLater(b *builder.Builder, w Watch, gvk schema.GroupVersionKind, events handler.EventHandler, all bool) {
-	c := e.options.Client
+// watchLater adds a watch of a kind that the API server may not have yet. With all, all objects are
+// reconciled when it begins.
+func (e *Engine[T]) watchLater(b *builder.Builder, w wiring.Watch, from cache.Cache, all bool) {
 	var began func(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error
 	if all {
 		began = e.enqueueAll
 	}
-	add := func(h handler.EventHandler) {
-		// The builder adds its event filters to all other sources.
-		inner := source.Kind(w.Later, w.Object, h, e.EventFilter(), noting{gvk.GroupKind(), w.Note, w.Changed})
-		b.WatchesRawSource(&laterSource{c.RESTMapper(), gvk, inner, began})
-	}
-	if w.NamedBy != nil {
-		add(e.naming(b, &references.Index[T]{Named: w.NamedBy, NamedAs: w.NamedAs}))
-	}
-	if events != nil {
-		add(events)
-	}
+	// The builder adds its event filters to all other sources.
+	inner := source.Kind(from, w.Object, w.Handler, e.EventFilter(), w.Filter)
+	b.WatchesRawSource(&laterSource{e.options.Client.RESTMapper(), w.Kind, inner, began})
 }
 
 // A laterSource is the source of a kind that the API server may not have yet. It does not have the

@@ -25,7 +25,7 @@ func (u *uses) setWatched(step string, watches []Watch) {
 	if u.declared == nil {
 		u.declared = map[string][]permission.Use{}
 	}
-	u.declared[step] = usesOfWatches(step, watches)
+	u.declared[step] = usesOfWatches(fmt.Sprintf("step %q", step), watches)
 }
 
 // watched returns what a step watches. known is false if the step was not asked.
@@ -36,10 +36,10 @@ func (u *uses) watched(step string) (list []permission.Use, known bool) {
 	return list, known
 }
 
-func usesOfWatches(step string, watches []Watch) []permission.Use {
+func usesOfWatches(by string, watches []Watch) []permission.Use {
 	var list []permission.Use
 	for _, w := range watches {
-		list = append(list, permission.Use{Object: w.Object, Verbs: permission.Reads(), By: fmt.Sprintf("step %q: watches them", step)})
+		list = append(list, permission.Use{Object: w.Object, Verbs: permission.Reads(), By: by + ": watches them"})
 	}
 	return list
 }
@@ -50,7 +50,7 @@ func usesOfWatches(step string, watches []Watch) []permission.Use {
 //   - the kind of the engine: it is read, its status is written, and its metadata if there is a
 //     finalizer;
 //   - what the steps watch, and what they declare as Step.Uses;
-//   - Options.Uses;
+//   - Options.Watches and Options.Uses;
 //   - Options.Recorder, which writes Kubernetes events.
 //
 // What else a step does in its code is not known. A simulation shows it: a test compares Needs with
@@ -67,6 +67,7 @@ func (e *Engine[T]) Needs() ([]permission.Need, error) {
 	if e.options.Shard != nil {
 		all = append(all, permission.Use{Object: obj, Verbs: []string{"patch"}, By: by + ": hands objects over to other shards"})
 	}
+	all = append(all, usesOfWatches(by, e.options.Watches)...)
 	for _, u := range e.options.Uses {
 		u.By = declared(u.By, by)
 		all = append(all, u)
@@ -89,7 +90,7 @@ func (e *Engine[T]) usesOf(s *part[T]) []permission.Use {
 	by := fmt.Sprintf("step %q", s.Name)
 	all, known := e.uses.watched(s.Name)
 	if s.Watches != nil && !known { // the controller, when it is made, asks again
-		all = usesOfWatches(s.Name, s.Watches())
+		all = usesOfWatches(by, s.Watches())
 	}
 	for _, u := range s.Uses {
 		if _, own := u.Object.(T); own && u.Object.GetObjectKind().GroupVersionKind().Empty() {

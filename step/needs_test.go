@@ -114,7 +114,7 @@ func TestNeedsAskNoStepAgain(t *testing.T) {
 	asked := 0
 	engine := needing(t, step.Options[*Thing]{}, step.Step[*Thing]{Name: "A", Watches: func() []step.Watch {
 		asked++
-		return []step.Watch{{Object: &corev1.ConfigMap{}}}
+		return []step.Watch{step.WatchOwned(&corev1.ConfigMap{})}
 	}})
 	if _, err := engine.Wire(); err != nil {
 		t.Fatal(err)

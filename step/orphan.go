@@ -74,7 +74,7 @@ func (o orphans[T]) blockSuccessor(ctx context.Context, out outcome) (reconcile.
 		case len(out.waits) == 0:
 			why = "it continues soon"
 		}
-		set.MarkFailed(severity, ReasonPredecessor, fmt.Sprintf("an object of this name with UID %s was deleted, and its cleanup is not done: %s", last.GetUID(), why))
+		set.MarkFailed(severity, reasonPredecessor, fmt.Sprintf("an object of this name with UID %s was deleted, and its cleanup is not done: %s", last.GetUID(), why))
 		r.conditions.summarize(&out, "")
 		out = r.saver.save(ctx, out, r)
 	}

@@ -18,8 +18,8 @@ const PauseAnnotation = condition.PauseAnnotation
 
 // Reasons of the condition Paused.
 const (
-	ReasonPaused       = "Paused"
-	ReasonInvalidPause = "InvalidValue"
+	reasonPaused       = "Paused"
+	reasonInvalidPause = "InvalidValue"
 )
 
 // IsPaused reports whether an engine leaves an object alone because of its [PauseAnnotation], also
@@ -41,8 +41,8 @@ func pause(obj client.Object) (reason, message string) {
 		if !obj.GetDeletionTimestamp().IsZero() {
 			message += "; the deletion waits for that, too"
 		}
-		return ReasonPaused, message
+		return reasonPaused, message
 	default:
-		return ReasonInvalidPause, fmt.Sprintf("annotation %s is %q, which is neither \"true\" nor \"false\": nothing is done until it is", PauseAnnotation, value)
+		return reasonInvalidPause, fmt.Sprintf("annotation %s is %q, which is neither \"true\" nor \"false\": nothing is done until it is", PauseAnnotation, value)
 	}
 }

@@ -4,39 +4,14 @@
 package step
 
 import (
-	"context"
 	"slices"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/internal/references"
 )
-
-// reading returns what handles the events of a kind for the objects whose steps have read it.
-func (e *Engine[T]) reading(w Watch, kind schema.GroupKind) handler.EventHandler {
-	if e.readers == nil {
-		e.readers = make(map[schema.GroupKind]*references.Readers)
-	}
-	if e.readers[kind] == nil {
-		e.readers[kind] = &references.Readers{}
-	}
-	readers := e.readers[kind]
-	return e.WrapHandler(handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
-		requests := readers.Naming(ctx, obj)
-		owner := metav1.GetControllerOf(obj)
-		if !w.Owned || owner == nil || owner.Kind != e.resource.kind.Kind {
-			return requests
-		}
-		return slices.DeleteFunc(requests, func(r reconcile.Request) bool { // it is reconciled as the owner
-			return r.Name == owner.Name && (r.Namespace == "" || r.Namespace == obj.GetNamespace())
-		})
-	}))
-}
 
 // forgetReads forgets what was read for an object that is gone.
 func (e *Engine[T]) forgetReads(key client.ObjectKey) {

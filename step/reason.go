@@ -9,25 +9,25 @@ const (
 	ReasonWaiting = "Waiting"
 	// ReasonCleaningUp: the object is being deleted, and its cleanup is not done.
 	ReasonCleaningUp = "CleaningUp"
-	// ReasonCleanedUp: the object is being deleted, its cleanup is done, and finalizers of others
+	// reasonCleanedUp: the object is being deleted, its cleanup is done, and finalizers of others
 	// keep it.
-	ReasonCleanedUp = "CleanedUp"
-	// ReasonDeleting: the object is being deleted, the operator has nothing to clean up, and
+	reasonCleanedUp = "CleanedUp"
+	// reasonDeleting: the object is being deleted, the operator has nothing to clean up, and
 	// finalizers of others keep it.
-	ReasonDeleting = "Deleting"
-	// ReasonFinalizerRemoved: the object is being deleted, another client has removed our
+	reasonDeleting = "Deleting"
+	// reasonFinalizerRemoved: the object is being deleted, another client has removed our
 	// finalizer, and nothing is cleaned up.
-	ReasonFinalizerRemoved = "FinalizerRemoved"
-	// ReasonPredecessor: an object of the same name is gone, and its cleanup is not done.
-	ReasonPredecessor = "PredecessorNotCleanedUp"
-	// ReasonNoStatusSubresource: the definition of the kind has no status subresource, so that the
+	reasonFinalizerRemoved = "FinalizerRemoved"
+	// reasonPredecessor: an object of the same name is gone, and its cleanup is not done.
+	reasonPredecessor = "PredecessorNotCleanedUp"
+	// reasonNoStatusSubresource: the definition of the kind has no status subresource, so that the
 	// status can't be written.
-	ReasonNoStatusSubresource = "NoStatusSubresource"
+	reasonNoStatusSubresource = "NoStatusSubresource"
 	// ReasonHotLoop: the object is reconciled again and again because of what is written to it, and
 	// slowed down.
 	ReasonHotLoop = "HotLoop"
-	// ReasonStepLate is the reason of an event: a step has been running for long.
-	ReasonStepLate = "StepLate"
-	// ReasonNotNeeded: the step that declares the condition is in a [When] that does not hold.
-	ReasonNotNeeded = "NotNeeded"
+	// reasonStepLate is the reason of an event: a step has been running for long.
+	reasonStepLate = "StepLate"
+	// reasonNotNeeded: the step that declares the condition is in a [When] that does not hold.
+	reasonNotNeeded = "NotNeeded"
 )

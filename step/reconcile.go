@@ -109,7 +109,7 @@ func (r *run[T]) cleanUp(ctx context.Context) (reconcile.Result, error) {
 	case final:
 		r.saver.keepStatus()
 	default:
-		r.conditions.summarize(&out, ReasonCleanedUp)
+		r.conditions.summarize(&out, reasonCleanedUp)
 	}
 	out = r.saver.save(ctx, out, r)
 	if reached := r.conditions.result(out); out.err != nil || !done && reached == journal.ResultStalled {
@@ -125,15 +125,15 @@ func (r *run[T]) cleanUp(ctx context.Context) (reconcile.Result, error) {
 // because it was cleaned up, because it never had one, or because another client has removed it.
 // Nothing is cleaned up. What keeps the object belongs to others.
 func (r *run[T]) release(ctx context.Context) (reconcile.Result, error) {
-	reason := ReasonDeleting
+	reason := reasonDeleting
 	switch {
 	case r.engine.finalizers.own == "":
 		r.finalizing.dropRetired()
-	case r.memory.protection.isCleaned() || r.conditions.says(ReasonCleanedUp):
-		reason = ReasonCleanedUp
-	case r.finalizing.wasRemoved() || r.conditions.says(ReasonFinalizerRemoved):
-		reason = ReasonFinalizerRemoved
-		if !r.conditions.says(ReasonFinalizerRemoved) {
+	case r.memory.protection.isCleaned() || r.conditions.says(reasonCleanedUp):
+		reason = reasonCleanedUp
+	case r.finalizing.wasRemoved() || r.conditions.says(reasonFinalizerRemoved):
+		reason = reasonFinalizerRemoved
+		if !r.conditions.says(reasonFinalizerRemoved) {
 			r.finalizing.reportRemovedOnce("the object is being deleted, and nothing is cleaned up")
 		}
 	}

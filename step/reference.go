@@ -7,49 +7,15 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/internal/references"
 )
-
-// WatchNamed returns a watch for objects that the reconciled ones name: a change of such an object
-// triggers a reconcile of those that name it.
-//
-//	readPassword := step.Step[*v1.Database]{
-//		Name: "ReadPassword", Do: read,
-//		Watches: func() []step.Watch { return []step.Watch{step.WatchNamed(&corev1.Secret{}, passwords)} },
-//	}
-//
-//	func passwords(db *v1.Database) []client.ObjectKey { return []client.ObjectKey{{Name: db.Spec.PasswordSecret}} }
-//
-// Named returns the keys of the objects that obj names. It depends on nothing but obj, and does not
-// change it. A key without a name is ignored; one without a namespace is in that of obj, if the
-// watched kind has namespaces. Which object names which is kept in memory, from the events of the
-// controller: nothing is listed, and no index of the cache is needed.
-func WatchNamed[T client.Object](watched client.Object, named func(obj T) []client.ObjectKey) Watch {
-	return Watch{Object: watched, NamedBy: func(obj client.Object) []client.ObjectKey {
-		return named(obj.(T)) //nolint:errcheck // the engine passes only these
-	}}
-}
-
-func (e *Engine[T]) watchNamed(b *builder.Builder, watched client.Object, r *references.Index[T], options ...builder.WatchesOption) *builder.Builder {
-	r.Namespaced = sync.OnceValue(func() bool { return namespaced(e.options.Client, watched) })
-	return b.Watches(watched, e.naming(b, r), options...)
-}
-
-// naming returns the handler of a watch of objects that the reconciled ones name.
-func (e *Engine[T]) naming(b *builder.Builder, r *references.Index[T]) handler.EventHandler {
-	b.WithEventFilter(r)
-	return e.WrapHandler(handler.EnqueueRequestsFromMapFunc(r.Naming))
-}
 
 // namespaced reports whether the kind of obj has namespaces, as most have.
 func namespaced(c client.Client, obj client.Object) bool {

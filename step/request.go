@@ -259,7 +259,7 @@ func (r *Request[T]) skip(ctx context.Context, p *part[T]) {
 	r.ran[p.index] = true
 	if r.Conditions != nil {
 		for _, d := range p.Conditions {
-			r.Conditions.MarkHealthy(d.Type, ReasonNotNeeded, "")
+			r.Conditions.MarkHealthy(d.Type, reasonNotNeeded, "")
 		}
 	}
 	if r.journal != nil {

@@ -77,7 +77,7 @@ func TestADefinitionWithoutStatusSubresource(t *testing.T) {
 	w.engine(doing("A", passes))
 	err := w.fails()
 	classified := failure.Classify(err)
-	if classified.Class != failure.ClassInvalid || classified.Reason != step.ReasonNoStatusSubresource || !strings.Contains(classified.Remedy, "+kubebuilder:subresource:status") {
+	if classified.Class != failure.ClassInvalid || classified.Reason != "NoStatusSubresource" || !strings.Contains(classified.Remedy, "+kubebuilder:subresource:status") {
 		t.Errorf("got %v: %+v", err, classified)
 	}
 }

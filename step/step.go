@@ -6,9 +6,8 @@ package step
 import (
 	"context"
 	"errors"
+	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/condition"
@@ -136,44 +135,12 @@ type Step[T client.Object] struct {
 	inner *composite[T] // not nil for a step that is made of others
 }
 
+// HasCleanup reports whether the step has a Cleanup, or one of those that it is made of: then an
+// engine with it has a finalizer.
+func (s Step[T]) HasCleanup() bool {
+	return s.Cleanup != nil || s.inner != nil && slices.ContainsFunc(s.inner.steps, Step[T].HasCleanup)
+}
+
 // ErrNothingToClaim is returned by Step.Claim for an object for which Do makes nothing, for example
 // because a policy forbids it.
 var ErrNothingToClaim = errors.New("nothing to claim")
-
-// A Watch is one of objects of a kind.
-type Watch struct {
-	// Object has the type that is watched.
-	Object client.Object
-	// Owned requests a reconcile of the controller of each object that changes, as
-	// builder.Builder.Owns does.
-	Owned bool
-	// Named returns which objects of the engine's kind to reconcile when one changes. It may be
-	// nil.
-	Named func(obj client.Object, kind schema.GroupKind) []client.ObjectKey
-	// NamedBy returns the keys of the watched objects on which an object of the engine depends. It
-	// is reconciled when one of them changes, as with [WatchNamed], which says what the
-	// function may do. It may be nil.
-	NamedBy func(obj client.Object) []client.ObjectKey
-	// NamedAs returns keys by which NamedBy knows a watched object, besides its own: one of each of
-	// its labels, for objects that depend on all that have a label. Such keys have names that no
-	// object can have, such as "app=shop". It may be nil.
-	NamedAs func(watched client.Object) []client.ObjectKey
-	// Read requests a reconcile of each object for which the steps have read the watched one by its
-	// name, through Request.Client or Request.APIReader, when they ran last: also if it was not there.
-	// It is for what only the code of a step knows, such as which Secret has the credentials. Which
-	// object has read which is kept in memory.
-	Read bool
-	// Changed reports whether a change requests reconciles. Before is nil for an object that was
-	// not there, as all of them are when the watch begins, now for one that is gone. It is for
-	// kinds that change often in what no step reads. It may be nil: then every change does.
-	Changed func(before, now client.Object) bool
-	// Later is the cache of the manager if the definition of the kind may come after the operator
-	// has started. The controller does not wait for such a watch, which begins at most ten seconds
-	// after the API server has the kind. Event filters of the builder do not apply to it. With
-	// Options.Cache, which is for all watches of an engine, it need not be set.
-	Later cache.Cache
-	// Note is called for each object that exists, changes or is gone, before the reconcile that
-	// this requests. Before is nil for an object that was not there, now for one that is gone. It
-	// may be nil.
-	Note func(kind schema.GroupKind, before, now client.Object)
-}

@@ -55,6 +55,6 @@ func (r *Request[T]) reportLate(ctx context.Context, step string, phase journal.
 		r.journal.Note(ctx, late)
 	}
 	if r.Recorder != nil {
-		r.Recorder.Eventf(r.snapshot, nil, corev1.EventTypeWarning, ReasonStepLate, "Reconcile", "%s", late)
+		r.Recorder.Eventf(r.snapshot, nil, corev1.EventTypeWarning, reasonStepLate, "Reconcile", "%s", late)
 	}
 }

@@ -38,7 +38,7 @@ func (u *unwatched) watch(own schema.GroupKind, kinds, owned []schema.GroupKind)
 }
 
 // onlyOwned reports whether a watch is for nothing but what the reconciled objects own.
-func onlyOwned(w Watch) bool { return w.Owned && w.Named == nil && w.NamedBy == nil && !w.Read }
+func onlyOwned(w Watch) bool { return w.Owned && w.Mapped == nil && w.NamedBy == nil && !w.Read }
 
 // isFirst reports whether a kind was not reported before.
 func (u *unwatched) isFirst(kind schema.GroupKind) bool {
@@ -149,7 +149,7 @@ func (w *watches) inputs(list reflect.Value, field string) {
 	}
 }
 
-// sources reads a list of sources. Those that the engine itself has added are declared by its steps.
+// sources reads a list of sources.
 func (w *watches) sources(list reflect.Value) {
 	if list.Kind() != reflect.Slice {
 		w.known = false
@@ -158,15 +158,11 @@ func (w *watches) sources(list reflect.Value) {
 	for i := range list.Len() {
 		source := list.Index(i)
 		for source.Kind() == reflect.Interface || source.Kind() == reflect.Pointer {
-			if source.Type() == reflect.TypeFor[*laterSource]() {
-				break
-			}
 			source = source.Elem()
 		}
 		switch {
 		case !source.IsValid():
 			w.known = false
-		case source.Type() == reflect.TypeFor[*laterSource]():
 		case source.Kind() == reflect.Struct && strings.HasPrefix(source.Type().PkgPath(), "sigs.k8s.io/controller-runtime/") && strings.HasPrefix(source.Type().Name(), "Kind["):
 			w.object(source.FieldByName("Type"))
 		default:

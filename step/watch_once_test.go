@@ -44,7 +44,7 @@ func TestOwnedAndNamedWatch(t *testing.T) {
 		c.create(&Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}})
 		c.start(operator{name: "things", steps: steps{watching(keep, step.Watch{
 			Object: &corev1.ConfigMap{}, Owned: true,
-			Named: func(client.Object, schema.GroupKind) []client.ObjectKey {
+			Mapped: func(client.Object, schema.GroupKind) []client.ObjectKey {
 				return []client.ObjectKey{{Namespace: "default", Name: "b"}}
 			},
 			Note: func(kind schema.GroupKind, before, now client.Object) {

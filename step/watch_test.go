@@ -4,222 +4,116 @@
 package step_test
 
 import (
-	"context"
-	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-func childOf(name string, owner metav1.OwnerReference) *corev1.ConfigMap {
-	cm := configMap(name, nil)
-	cm.OwnerReferences = []metav1.OwnerReference{owner}
-	return cm
-}
-
-var ownedByA = metav1.OwnerReference{APIVersion: "test.example.com/v2", Kind: "Thing", Name: "a", UID: "uid-a"}
-
-func TestCauses(t *testing.T) {
-	later := newThing()
-	later.ResourceVersion = "12345"
-	tests := []struct {
-		name string
-		send func(w *world, l predicate.Predicate)
-		want []string
-	}{
-		{"nothing", func(*world, predicate.Predicate) {}, []string{"start"}},
-		{"the first list", func(_ *world, l predicate.Predicate) {
-			l.Create(event.CreateEvent{Object: newThing(), IsInInitialList: true})
-		}, []string{"start"}},
-		{"created", func(_ *world, l predicate.Predicate) { l.Create(event.CreateEvent{Object: newThing()}) }, []string{"own change (created)"}},
-		{"updated", func(_ *world, l predicate.Predicate) {
-			l.Update(event.UpdateEvent{ObjectOld: newThing(), ObjectNew: later})
-		}, []string{"own change (updated)"}},
-		{"notified", func(_ *world, l predicate.Predicate) { l.Generic(event.GenericEvent{Object: newThing()}) }, []string{"own change (notified)"}},
-		{"deleted", func(_ *world, l predicate.Predicate) { l.Delete(event.DeleteEvent{Object: newThing()}) }, []string{"own change (deleted)"}},
-		{"updated three times", func(_ *world, l predicate.Predicate) {
-			for range 3 {
-				l.Update(event.UpdateEvent{ObjectOld: newThing(), ObjectNew: later})
-			}
-		}, []string{"own change (updated) 3 times"}},
-		{"our own write", func(w *world, l predicate.Predicate) {
-			w.must()
-			l.Update(event.UpdateEvent{ObjectOld: newThing(), ObjectNew: w.thing()})
-		}, []string{"own write (updated)"}},
-		{"a child", func(_ *world, l predicate.Predicate) {
-			l.Create(event.CreateEvent{Object: childOf("child", ownedByA)})
-			l.Update(event.UpdateEvent{ObjectOld: childOf("child", ownedByA), ObjectNew: childOf("child", ownedByA)})
-			l.Update(event.UpdateEvent{ObjectOld: childOf("child", ownedByA), ObjectNew: childOf("child", ownedByA)})
-			l.Delete(event.DeleteEvent{Object: childOf("child-2", ownedByA)})
-		}, []string{"ConfigMap default/child created", "ConfigMap default/child updated 2 times", "ConfigMap default/child-2 deleted"}},
-		{"the child of another", func(_ *world, l predicate.Predicate) {
-			for _, owner := range []metav1.OwnerReference{
-				{APIVersion: "other.example.com/v1", Kind: "Thing", Name: "a"},
-				{APIVersion: "test.example.com/v1", Kind: "Other", Name: "a"},
-				{APIVersion: "test.example.com/v1", Kind: "Thing", Name: "b"},
-				{APIVersion: "no/api/version", Kind: "Thing", Name: "a"},
-			} {
-				l.Create(event.CreateEvent{Object: childOf("child", owner)})
-			}
-		}, []string{"start"}},
-		{"several kinds of causes", func(_ *world, l predicate.Predicate) {
-			l.Update(event.UpdateEvent{ObjectOld: newThing(), ObjectNew: later})
-			l.Create(event.CreateEvent{Object: childOf("child", ownedByA)})
-		}, []string{"own change (updated)", "ConfigMap default/child created"}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, newThing())
-			e := w.engine(doing("A", passes))
-			test.send(w, e.EventFilter())
-			w.entries = nil
-			w.must()
-			var got []string
-			for _, cause := range recorded[journal.Started](w)[0].Causes {
-				got = append(got, cause.String())
-			}
-			same(t, "causes", test.want, got)
-			w.must()
-			if got := recorded[journal.Started](w)[1].Causes; len(got) != 1 || got[0].Kind != journal.CauseUnknown {
-				t.Errorf("the causes are reported twice: %v", got)
-			}
-		})
-	}
-}
-
-// However many causes there are, none is lost, and they do not fill the memory.
-func TestManyCauses(t *testing.T) {
-	w := newWorld(t, newThing())
-	e := w.engine(doing("A", passes))
-	for i := range 1000 {
-		e.EventFilter().Create(event.CreateEvent{Object: childOf(fmt.Sprint("child-", i), ownedByA)})
-	}
-	w.must()
-	causes, times := recorded[journal.Started](w)[0].Causes, 0
-	for _, c := range causes {
-		times += c.Times
-	}
-	if len(causes) > 16 || times != 1000 {
-		t.Errorf("%d causes, which happened %d times, want few, and 1000", len(causes), times)
-	}
-}
-
-func TestTriggeredIsRecordedAtOnce(t *testing.T) {
-	w := newWorld(t, newThing())
-	e := w.engine(doing("A", passes))
-	e.EventFilter().Create(event.CreateEvent{Object: newThing(), IsInInitialList: true}) // there is one for every object
-	e.EventFilter().Create(event.CreateEvent{Object: childOf("child", ownedByA)})
-	want := []journal.Triggered{{Cause: journal.Cause{
-		Kind: journal.CauseChildChange, Verb: "created", Times: 1, Object: journal.Object{Kind: "ConfigMap", Namespace: "default", Name: "child"},
-	}}}
-	same(t, "triggered", want, recorded[journal.Triggered](w))
-	same(t, "object of the entry", "Thing default/a", w.entries[0].Object.String())
-}
-
-func TestOwnersWithoutANamespace(t *testing.T) {
-	w := newWorld(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid-n"}})
-	e, err := step.New(step.Options[*corev1.Node]{Name: "nodes", Client: w.client, Observers: []journal.Observer{w}},
-		step.Step[*corev1.Node]{Name: "A", Do: func(context.Context, *step.Request[*corev1.Node]) error { return nil }})
+// requested returns what an update of a watched object requests, in the order of the names.
+func requested(t *testing.T, e *step.Engine[*Thing], before, now client.Object) string {
+	t.Helper()
+	wired, err := e.Wire()
 	must(t, err)
-	e.EventFilter().Create(event.CreateEvent{Object: childOf("child", metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n"})})
-	if _, err := e.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "n"}}); err != nil {
-		t.Fatal(err)
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	for _, f := range wired.Filters {
+		f.Create(event.CreateEvent{Object: newThing()})
 	}
-	got := recorded[journal.Started](w)[0].Causes
-	if len(got) != 1 || got[0].String() != "ConfigMap default/child created" {
-		t.Errorf("causes: %v", got)
-	}
-}
-
-// The events of all watches pass, and are recorded, also without an observer.
-func TestEventFilterFiltersNothing(t *testing.T) {
-	for _, observed := range []bool{false, true} {
-		w := newWorld(t)
-		options := w.options()
-		if !observed {
-			options.Observers = nil
-		}
-		l := w.engineWith(options, cleaning("A", passes, passes)).EventFilter()
-		for _, obj := range []client.Object{newThing(), configMap("other", nil), childOf("child", ownedByA)} {
-			if !l.Create(event.CreateEvent{Object: obj}) || !l.Update(event.UpdateEvent{ObjectOld: obj, ObjectNew: obj}) ||
-				!l.Delete(event.DeleteEvent{Object: obj}) || !l.Generic(event.GenericEvent{Object: obj}) {
-				t.Errorf("an event of %T was filtered", obj)
-			}
+	for _, w := range wired.Watches {
+		if ev := (event.UpdateEvent{ObjectOld: before, ObjectNew: now}); w.Filter.Update(ev) {
+			w.Handler.Update(t.Context(), ev, q)
 		}
 	}
+	var keys []string
+	for q.Len() > 0 {
+		r, _ := q.Get()
+		keys = append(keys, r.String())
+		q.Done(r)
+	}
+	slices.Sort(keys)
+	return strings.Join(keys, ", ")
 }
 
-func TestForeignChanges(t *testing.T) {
-	toA := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{thingRequest}
-	})
-	queues := map[string]func() workqueue.TypedRateLimitingInterface[reconcile.Request]{
-		"classic": func() workqueue.TypedRateLimitingInterface[reconcile.Request] {
-			return workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-		},
-		"priority": func() workqueue.TypedRateLimitingInterface[reconcile.Request] {
-			return priorityqueue.New[reconcile.Request]("things")
-		},
+// A change requests reconciles for the object as it was and as it is, once for each key, which is
+// completed.
+func TestWhatWatchesRequest(t *testing.T) {
+	labeled := func(version string, labels map[string]string, owners ...metav1.OwnerReference) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x", UID: "uid-x", ResourceVersion: version, Labels: labels, OwnerReferences: owners}}
 	}
-	for name, queue := range queues {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newThing())
-			e := w.engine(doing("A", passes))
-			q := queue()
-			defer q.ShutDown()
-			h, cm := e.WrapHandler(toA), configMap("foreign", nil)
-			h.Create(t.Context(), event.CreateEvent{Object: cm}, q)
-			h.Update(t.Context(), event.UpdateEvent{ObjectOld: cm, ObjectNew: cm}, q)
-			h.Update(t.Context(), event.UpdateEvent{ObjectOld: cm, ObjectNew: cm}, q)
-			h.Delete(t.Context(), event.DeleteEvent{Object: cm}, q)
-			h.Generic(t.Context(), event.GenericEvent{Object: cm}, q)
-			if got, _ := q.Get(); got != thingRequest {
-				t.Errorf("the queue has %v", got)
-			}
-			w.must()
-			var got []string
-			for _, cause := range recorded[journal.Started](w)[0].Causes {
-				got = append(got, fmt.Sprintf("%s: %s", cause.Kind, cause))
-			}
-			want := []string{
-				"foreign change: ConfigMap default/foreign created", "foreign change: ConfigMap default/foreign updated 2 times",
-				"foreign change: ConfigMap default/foreign deleted", "foreign change: ConfigMap default/foreign notified",
-			}
-			same(t, "causes", want, got)
+	ownedBy := func(name string) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: thingVersion.Group + "/v9", Kind: "Thing", Name: name, Controller: new(true)}
+	}
+	a, b := map[string]string{"thing": "a"}, map[string]string{"thing": "b"}
+	to := func(keys ...client.ObjectKey) func(*corev1.ConfigMap) []client.ObjectKey {
+		return func(*corev1.ConfigMap) []client.ObjectKey { return keys }
+	}
+	named := step.WatchNamed(&corev1.ConfigMap{}, func(*Thing) []client.ObjectKey { return []client.ObjectKey{{Name: "x"}} })
+	all := named
+	all.Owned = true
+	all.Mapped = func(client.Object, schema.GroupKind) []client.ObjectKey {
+		return []client.ObjectKey{{Name: "a"}, {Name: "c"}}
+	}
+	panics := step.WatchMapped(&corev1.ConfigMap{}, func(*corev1.ConfigMap) []client.ObjectKey { panic("no key") })
+	foreign := ownedBy("a")
+	foreign.APIVersion = "other.example.com/v1"
+	for _, test := range []struct {
+		name        string
+		watch       step.Watch
+		before, now *corev1.ConfigMap
+		want        string
+	}{
+		{"both owners", step.WatchOwned(&corev1.ConfigMap{}), labeled("1", nil, ownedBy("a")), labeled("2", nil, ownedBy("b")), "default/a, default/b"},
+		{"an owner of another group", step.WatchOwned(&corev1.ConfigMap{}), labeled("1", nil), labeled("2", nil, foreign), ""},
+		{"both labels", step.WatchLabeled(&corev1.ConfigMap{}, "thing"), labeled("1", a), labeled("2", b), "default/a, default/b"},
+		{"no label", step.WatchLabeled(&corev1.ConfigMap{}, "thing"), labeled("1", nil), labeled("2", nil), ""},
+		{"keys of a function", step.WatchMapped(&corev1.ConfigMap{}, to(client.ObjectKey{Name: "a"}, client.ObjectKey{}, client.ObjectKey{Namespace: "other", Name: "b"})), labeled("1", nil), labeled("2", nil), "default/a, other/b"},
+		{"a function that panics", panics, labeled("1", nil), labeled("2", nil), ""},
+		{"a named one", named, labeled("1", nil), labeled("2", nil), "default/a"},
+		{"all at once", all, labeled("1", nil), labeled("2", nil, ownedBy("a")), "default/a, default/c"},
+		{"a repetition", all, labeled("2", nil, ownedBy("a")), labeled("2", nil, ownedBy("a")), ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := newWorld(t).engine(watching(doing("A", passes), test.watch))
+			same(t, "requested", test.want, requested(t, e, test.before, test.now))
 		})
 	}
 }
 
-// Events come while reconciles run.
-func TestEventsAndReconcilesAtTheSameTime(t *testing.T) {
-	w := newWorld(t, newThing())
-	e := w.engine(cleaning("A", passes, passes))
-	done := make(chan struct{})
-	last := newThing()
-	last.UID, last.Finalizers = "uid-old", []string{finalizer}
-	go func() {
-		defer close(done)
-		for i := range 50 {
-			e.EventFilter().Create(event.CreateEvent{Object: childOf(fmt.Sprint("child-", i), ownedByA)})
-			e.EventFilter().Update(event.UpdateEvent{ObjectOld: newThing(), ObjectNew: newThing()})
-			e.EventFilter().Delete(event.DeleteEvent{Object: last})
-		}
-	}()
-	for range 20 {
-		w.must()
+// A watch of the options is one of the engine, and needs permissions.
+func TestWatchesOfOptions(t *testing.T) {
+	w := newWorld(t)
+	options := w.options()
+	options.Watches = []step.Watch{step.WatchLabeled(&corev1.ConfigMap{}, "thing")}
+	e := w.engineWith(options, doing("A", passes))
+	x := configMap("x", nil)
+	x.Labels = map[string]string{"thing": "a"}
+	same(t, "requested", "default/a", requested(t, e, x, x))
+	needs, err := e.Needs()
+	must(t, err)
+	if !slices.ContainsFunc(needs, func(n step.Need) bool { return n.Resource == "configmaps" && n.Verb == "watch" }) {
+		t.Errorf("ConfigMaps need not be watched: %v", needs)
 	}
-	<-done
-	w.must()
+}
+
+// A mistake in a watch is found when the controller is made.
+func TestWatchesAreChecked(t *testing.T) {
+	for want, watch := range map[string]step.Watch{
+		`step "A": watch 1: no watched object`: {},
+		`it requests nothing`:                  step.WatchLabeled(&corev1.ConfigMap{}, ""),
+		`the function of WatchNamed is for *v1.Secret, and the reconciled objects`: step.WatchNamed(&corev1.ConfigMap{}, func(*corev1.Secret) []client.ObjectKey { return nil }),
+	} {
+		if _, err := newWorld(t).engine(watching(doing("A", passes), watch)).Wire(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
 }

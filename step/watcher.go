@@ -4,59 +4,86 @@
 package step
 
 import (
-	"context"
 	"fmt"
+	"reflect"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/ctrlkit/ctrlkit/internal/references"
+	"github.com/ctrlkit/ctrlkit/internal/wiring"
 )
 
-// eachDeclared calls connect for each watch that a step declares.
-func (e *Engine[T]) eachDeclared(connect func(w Watch, gvk schema.GroupVersionKind)) error {
+// target is what the watches of the engine lead to.
+func (e *Engine[T]) target() wiring.Target {
+	return wiring.Target{
+		Client: e.options.Client, Type: reflect.TypeFor[T](), Kind: e.resource.kind, Log: log.Log.WithName(e.options.Name),
+		Namespaced: e.causes.Namespaced, Wrap: e.WrapHandler, RecordsChildren: true, Readers: e.readersOf,
+		Own: func(obj client.Object) bool {
+			_, own := e.resource.is(obj)
+			return own
+		},
+	}
+}
+
+// eachWatch calls connect for each watch that the options and the steps declare, and returns the
+// kinds that they watch, and those of which they watch only what the objects own.
+func (e *Engine[T]) eachWatch(connect func(declared Watch, w wiring.Watch)) (kinds, owned []schema.GroupKind, err error) {
+	to := e.target()
+	wire := func(by string, watches []Watch) error {
+		for i, declared := range watches {
+			w, err := declared.Wire(to)
+			if err != nil {
+				return fmt.Errorf("%s: watch %d: %w", by, i+1, err)
+			}
+			if w.OnlyOwned {
+				owned = append(owned, w.Kind.GroupKind())
+			} else {
+				kinds = append(kinds, w.Kind.GroupKind())
+			}
+			connect(declared, w)
+		}
+		return nil
+	}
+	if err := wire("Options.Watches", e.options.Watches); err != nil {
+		return nil, nil, err
+	}
 	for _, p := range e.plan.parts {
 		if p.Watches == nil {
 			continue
 		}
 		watches := p.Watches()
 		e.uses.setWatched(p.Name, watches)
-		for _, w := range watches {
-			gvk, err := e.options.Client.GroupVersionKindFor(w.Object)
-			if err != nil {
-				return fmt.Errorf("step %q watches %T: %w: register it with the scheme of the manager", p.Name, w.Object, err)
-			}
-			connect(w, gvk)
+		if err := wire(fmt.Sprintf("step %q", p.Name), watches); err != nil {
+			return nil, nil, err
 		}
 	}
-	return nil
+	return kinds, owned, nil
 }
 
-// watchDeclared adds the watches that steps declare. It returns the kinds that may come later.
-func (e *Engine[T]) watchDeclared(b *builder.Builder) (later []schema.GroupKind, err error) {
-	err = e.eachDeclared(func(w Watch, gvk schema.GroupVersionKind) {
-		missing := w.Later == nil && e.isMissing(gvk)
-		if missing {
-			w.Later = e.options.Cache
+// watchDeclared adds the watches that the options and the steps declare, and returns their kinds.
+func (e *Engine[T]) watchDeclared(b *builder.Builder) (kinds, owned []schema.GroupKind, err error) {
+	return e.eachWatch(func(declared Watch, w wiring.Watch) {
+		if w.Index != nil {
+			b.WithEventFilter(w.Index)
 		}
-		if w.Later == nil {
-			e.watch(b, w, gvk.GroupKind())
+		missing := declared.Later == nil && e.isMissing(w.Kind)
+		if missing {
+			declared.Later = e.options.Cache
+		}
+		if declared.Later != nil {
+			e.watchLater(b, w, declared.Later, missing)
 			return
 		}
-		e.watchLater(b, w, gvk, e.handlerOf(w, gvk.GroupKind()), missing)
-		later = append(later, gvk.GroupKind())
+		b.Watches(w.Object, w.Handler, builder.WithPredicates(w.Filter))
 	})
-	return later, err
 }
 
-// isMissing reports whether the API server does not have a kind that a step watches, so that the watch
+// isMissing reports whether the API server does not have a kind that is watched, so that the watch
 // is one that may begin later.
 func (e *Engine[T]) isMissing(gvk schema.GroupVersionKind) bool {
 	_, err := e.options.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -73,102 +100,45 @@ func (e *Engine[T]) isMissing(gvk schema.GroupVersionKind) bool {
 	return true
 }
 
-func (e *Engine[T]) watch(b *builder.Builder, w Watch, kind schema.GroupKind) {
-	notes := builder.WithPredicates(noting{kind, w.Note, w.Changed})
-	if w.NamedBy != nil {
-		e.watchNamed(b, w.Object, &references.Index[T]{Named: w.NamedBy, NamedAs: w.NamedAs}, notes)
+// readersOf returns who has read objects of a kind.
+func (e *Engine[T]) readersOf(kind schema.GroupKind) *references.Readers {
+	if e.readers == nil {
+		e.readers = make(map[schema.GroupKind]*references.Readers)
 	}
-	if w.Owned && w.Named == nil && !w.Read {
-		b.Owns(w.Object, notes)
-	} else if h := e.handlerOf(w, kind); h != nil {
-		b.Watches(w.Object, h, notes)
+	if e.readers[kind] == nil {
+		e.readers[kind] = &references.Readers{}
 	}
+	return e.readers[kind]
 }
 
-// handlerOf returns what handles the events of a watch, besides what NamedBy needs; nil if that is
-// all. It is one handler, also of what is owned, named and read: with two watches, each event would be
-// noted, and counted as a cause, twice.
-func (e *Engine[T]) handlerOf(w Watch, kind schema.GroupKind) handler.EventHandler {
-	switch {
-	case !w.Read:
-		return e.mapping(w)
-	case w.Owned || w.Named != nil:
-		return both(e.mapping(w), e.reading(w, kind))
+// Wire returns what the engine is to be connected to by a program that feeds it with events of its
+// own, as package handlers does. It is called once, instead of [Engine.Complete]. The error is a
+// mistake in a watch.
+//
+// Watched are the reconciled kind and all other kinds of which the caller requests reconciles by
+// itself, as empty objects. With them, the engine reports a kind that steps read and nothing
+// watches, as that of [Engine.Complete] does; without any it does not.
+//
+// The caller passes each event of the reconciled kind, and of the watched ones, to the filters, after
+// the cache of Options.Client has it.
+func (e *Engine[T]) Wire(watched ...client.Object) (wiring.Wiring, error) {
+	kinds, err := kindsOf(e.options.Client, watched)
+	if err != nil {
+		return wiring.Wiring{}, err
 	}
-	return e.reading(w, kind)
-}
-
-// mapping returns what handles the events of what is owned and named.
-func (e *Engine[T]) mapping(w Watch) handler.EventHandler {
-	named := e.WrapHandler(handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
-		if w.Named == nil {
-			return nil
+	all := wiring.Wiring{Filters: []predicate.Predicate{e.EventFilter()}}
+	declared, owned, err := e.eachWatch(func(_ Watch, w wiring.Watch) {
+		if w.Index != nil {
+			all.Filters = append(all.Filters, w.Index)
 		}
-		keys := w.Named(obj, e.resource.kind)
-		requests := make([]reconcile.Request, len(keys))
-		for i, key := range keys {
-			requests[i].NamespacedName = key
-		}
-		return requests
-	}))
-	if w.Owned {
-		c := e.options.Client
-		owner := handler.EnqueueRequestForOwner(c.Scheme(), c.RESTMapper(), e.resource.newObject(), handler.OnlyControllerOwner())
-		if w.Named == nil {
-			return owner
-		}
-		return both(owner, named)
+		all.Watches = append(all.Watches, w)
+	})
+	if err != nil {
+		return wiring.Wiring{}, err
 	}
-	if w.Named == nil && w.NamedBy != nil {
-		return nil
+	e.sees = true
+	if len(watched) > 0 {
+		e.unwatched.watch(e.resource.kind, append(kinds, declared...), owned)
 	}
-	return named
-}
-
-// both returns a handler of events that passes each to two.
-func both(one, two handler.EventHandler) handler.EventHandler {
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, ev event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			one.Create(ctx, ev, q)
-			two.Create(ctx, ev, q)
-		},
-		UpdateFunc: func(ctx context.Context, ev event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			one.Update(ctx, ev, q)
-			two.Update(ctx, ev, q)
-		},
-		DeleteFunc: func(ctx context.Context, ev event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			one.Delete(ctx, ev, q)
-			two.Delete(ctx, ev, q)
-		},
-		GenericFunc: func(ctx context.Context, ev event.GenericEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			one.Generic(ctx, ev, q)
-			two.Generic(ctx, ev, q)
-		},
-	}
-}
-
-// noting is a predicate that notes what exists, and lets the events pass that request reconciles.
-type noting struct {
-	kind   schema.GroupKind
-	note   func(kind schema.GroupKind, before, now client.Object) // may be nil
-	passes func(before, now client.Object) bool                   // nil if all do
-}
-
-// Create implements [sigs.k8s.io/controller-runtime/pkg/predicate.Predicate].
-func (n noting) Create(ev event.CreateEvent) bool { return n.changed(nil, ev.Object) }
-
-// Update implements [sigs.k8s.io/controller-runtime/pkg/predicate.Predicate].
-func (n noting) Update(ev event.UpdateEvent) bool { return n.changed(ev.ObjectOld, ev.ObjectNew) }
-
-// Delete implements [sigs.k8s.io/controller-runtime/pkg/predicate.Predicate].
-func (n noting) Delete(ev event.DeleteEvent) bool { return n.changed(ev.Object, nil) }
-
-// Generic implements [sigs.k8s.io/controller-runtime/pkg/predicate.Predicate].
-func (n noting) Generic(event.GenericEvent) bool { return true }
-
-func (n noting) changed(before, now client.Object) bool {
-	if n.note != nil {
-		n.note(n.kind, before, now)
-	}
-	return n.passes == nil || n.passes(before, now)
+	return all, nil
 }

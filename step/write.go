@@ -397,7 +397,7 @@ func (w *writer[T]) writeFailed(ctx context.Context, part savedPart, err error) 
 	}
 	if part == partStatus {
 		if live, liveErr := w.newest(ctx); liveErr == nil && live.GetUID() == w.read.GetUID() {
-			return failure.Mark(fmt.Errorf("%s: %w", doing, err), failure.WithClass(failure.ClassInvalid), failure.WithReason(ReasonNoStatusSubresource), failure.WithRemedy(
+			return failure.Mark(fmt.Errorf("%s: %w", doing, err), failure.WithClass(failure.ClassInvalid), failure.WithReason(reasonNoStatusSubresource), failure.WithRemedy(
 				fmt.Sprintf("the definition of %s has no status subresource: add it (the marker +kubebuilder:subresource:status) and install the definition again", w.resource.kind)))
 		}
 	}

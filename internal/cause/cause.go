@@ -86,14 +86,6 @@ func (r *Recorder) Child(obj client.Object, kind journal.CauseKind, verb string)
 	}
 }
 
-// Foreign records an event of another object, as a cause of the one with a key.
-func (r *Recorder) Foreign(key types.NamespacedName, obj client.Object, verb string) {
-	if r.Observer == nil {
-		return
-	}
-	r.record(key, Seen{journal.Cause{Kind: journal.CauseForeignChange, Verb: verb, Object: r.name(obj)}, ""})
-}
-
 func (r *Recorder) name(obj client.Object) journal.Object {
 	gvk, err := r.Client.GroupVersionKindFor(obj)
 	if err != nil {

@@ -150,7 +150,7 @@ func TestWithoutAnObserver(t *testing.T) {
 func TestCausesOfManyObjectsAreReleased(t *testing.T) {
 	r, _ := newRecorder(t)
 	for i := range 1000 {
-		r.Foreign(types.NamespacedName{Name: strconv.Itoa(i)}, pod("1"), "updated")
+		r.record(types.NamespacedName{Name: strconv.Itoa(i)}, Seen{journal.Cause{Kind: journal.CauseForeignChange, Verb: "updated"}, ""})
 	}
 	for i := range 1000 {
 		r.Take(types.NamespacedName{Name: strconv.Itoa(i)})

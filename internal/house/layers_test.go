@@ -70,6 +70,7 @@ var layers = map[string]int{
 	"step/internal/hotloop":  2,
 	"internal/track":         1,
 	"internal/references":    0,
+	"internal/wiring":        1,
 	"internal/refusal":       0,
 	"internal/orphans":       1,
 	"internal/restmapper":    0,

@@ -16,12 +16,11 @@ import (
 
 // An object is known by other keys than its own, and who names it by several is there once.
 func TestNamedAs(t *testing.T) {
-	index := &references.Index[*corev1.ConfigMap]{
+	index := &references.Index{
 		Named: func(client.Object) []client.ObjectKey { return []client.ObjectKey{{Name: "s"}, {Name: "color=red"}} },
 		NamedAs: func(client.Object) []client.ObjectKey {
 			return []client.ObjectKey{{Namespace: "default", Name: "color=red"}}
 		},
-		Namespaced: func() bool { return true },
 	}
 	named := func(namespace, name string) int {
 		return len(index.Naming(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}))

@@ -18,55 +18,57 @@ import (
 // everything pass, because predicates see events before the reconcile does: that reconcile sees
 // what changes in between. Its exported fields are set before it is used; it is safe for concurrent
 // use.
-type Index[T client.Object] struct {
+type Index struct {
+	// Own reports whether an object is one of the controller: an index may see the events of others,
+	// too. Nil is true for all.
+	Own func(obj client.Object) bool
 	// Named returns the keys of the objects that obj names. One without a name is ignored, one
 	// without a namespace is in that of obj, if the named kind has namespaces.
 	Named func(obj client.Object) []client.ObjectKey
 	// NamedAs returns keys by which Named knows an object, besides its own. It may be nil.
 	NamedAs func(named client.Object) []client.ObjectKey
-	// Namespaced reports whether the named kind has namespaces. It is nil if that can't be known,
-	// because the kind may come later.
-	Namespaced func() bool
+	// Scope is that of the named kind. Nil is one that is not known.
+	Scope *Scope
 
 	table table
 }
 
 // Create implements [sigs.k8s.io/controller-runtime/pkg/predicate.Predicate].
-func (r *Index[T]) Create(ev event.CreateEvent) bool { return r.note(ev.Object, false) }
+func (r *Index) Create(ev event.CreateEvent) bool { return r.note(ev.Object, false) }
 
 // Update implements [sigs.k8s.io/controller-runtime/pkg/predicate.Predicate].
-func (r *Index[T]) Update(ev event.UpdateEvent) bool { return r.note(ev.ObjectNew, false) }
+func (r *Index) Update(ev event.UpdateEvent) bool { return r.note(ev.ObjectNew, false) }
 
 // Delete implements [sigs.k8s.io/controller-runtime/pkg/predicate.Predicate].
-func (r *Index[T]) Delete(ev event.DeleteEvent) bool { return r.note(ev.Object, true) }
+func (r *Index) Delete(ev event.DeleteEvent) bool { return r.note(ev.Object, true) }
 
 // Generic implements [sigs.k8s.io/controller-runtime/pkg/predicate.Predicate].
-func (r *Index[T]) Generic(ev event.GenericEvent) bool { return r.note(ev.Object, false) }
+func (r *Index) Generic(ev event.GenericEvent) bool { return r.note(ev.Object, false) }
 
-func (r *Index[T]) note(obj client.Object, gone bool) bool {
-	typed, ok := obj.(T)
-	if !ok {
+func (r *Index) note(obj client.Object, gone bool) bool {
+	if r.Own != nil && !r.Own(obj) {
 		return true
 	}
 	var keys []client.ObjectKey
 	if !gone {
-		keys = r.keys(typed)
+		keys = r.keys(obj)
 	}
 	r.table.set(client.ObjectKeyFromObject(obj), keys)
 	return true
 }
 
 // keys returns what an object names, complete. If it is not known whether the kind has namespaces,
-// each key is there both with and without one.
-func (r *Index[T]) keys(obj T) []client.ObjectKey {
+// because it may come later, each key is there both with and without one.
+func (r *Index) keys(obj client.Object) []client.ObjectKey {
 	var keys []client.ObjectKey
+	namespaced, known := r.Scope.Known()
 	for _, key := range r.Named(obj) {
 		switch {
 		case key.Name == "":
-		case r.Namespaced == nil:
-			keys = append(keys, InNamespaceOf(obj, key, true), InNamespaceOf(obj, key, false))
+		case known:
+			keys = append(keys, InNamespaceOf(obj, key, namespaced))
 		default:
-			keys = append(keys, InNamespaceOf(obj, key, r.Namespaced()))
+			keys = append(keys, InNamespaceOf(obj, key, true), InNamespaceOf(obj, key, false))
 		}
 	}
 	return keys
@@ -85,7 +87,7 @@ func InNamespaceOf(obj client.Object, key client.ObjectKey, namespaced bool) cli
 }
 
 // Naming returns requests for the objects that name one, in the order of their names.
-func (r *Index[T]) Naming(_ context.Context, obj client.Object) []reconcile.Request {
+func (r *Index) Naming(_ context.Context, obj client.Object) []reconcile.Request {
 	keys := []client.ObjectKey{client.ObjectKeyFromObject(obj)}
 	if r.NamedAs != nil {
 		keys = append(keys, r.NamedAs(obj)...)

@@ -182,7 +182,7 @@ func (s *setup) library(call *ast.CallExpr, f *types.Func) {
 		}
 	case path == stepPath && (f.Name() == "Complete" || f.Name() == "Wire"):
 		s.complete(call)
-	case path == stepPath && f.Name() == "WatchNamed":
+	case path == stepPath && f.Signature().Recv() == nil && strings.HasPrefix(f.Name(), "Watch"):
 		s.watchArgument(call, 0)
 	case path == handlersPath && f.Signature().Recv() == nil:
 		for _, t := range arguments {

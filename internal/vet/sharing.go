@@ -107,9 +107,7 @@ func (s *sharing) callback(at inspector.Cursor, call *ast.CallExpr) {
 		s.markAll(at, call.Args[0], why)
 	case strings.HasPrefix(path, runtimePath) && f.Name() == "IndexField" && len(call.Args) == 4:
 		s.markAll(at, call.Args[3], why)
-	case path == stepPath && f.Name() == "WatchNamed" && len(call.Args) == 2:
-		s.markAll(at, call.Args[1], why)
-	case path == handlersPath && (f.Name() == "NamedBy" || f.Name() == "Related") && len(call.Args) == 2:
+	case path == stepPath && (f.Name() == "WatchNamed" || f.Name() == "WatchMapped") && len(call.Args) == 2:
 		s.markAll(at, call.Args[1], why)
 	case path == clientPath && (f.Name() == "Get" || f.Name() == "List"):
 		if !slices.ContainsFunc(call.Args, s.disablesCopies) {

@@ -29,7 +29,7 @@ import (
 func Handlers() []handlers.Entry {
 	return []handlers.Entry{
 		handlers.Steps("access", handlers.StepsOptions[*corev1.Namespace]{
-			Related: []handlers.Relation{handlers.NamedBy(&v1.Project{}, v1.KeysOf)},
+			Related: []step.Watch{step.WatchNamed(&v1.Project{}, v1.KeysOf)},
 		}, apply.Children("Access", wanted, apply.Owns(&rbacv1.RoleBinding{}))),
 	}
 }

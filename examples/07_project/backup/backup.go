@@ -18,6 +18,7 @@ import (
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/07_project/api/v1"
 	"github.com/ctrlkit/ctrlkit/handlers"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // +kubebuilder:rbac:groups=backup.ctrlkit.dev,resources=backupplans,verbs=get;list;watch
@@ -33,7 +34,7 @@ func Handlers(registry *handlers.Registry) []handlers.Entry {
 	return []handlers.Entry{
 		handlers.Handler[*unstructured.Unstructured]{
 			Name: "backup location", Kind: PlanKind, OnChange: l.locate,
-			Related: []handlers.Relation{handlers.NamedBy(&corev1.Namespace{}, namespaceOf)},
+			Related: []step.Watch{step.WatchNamed(&corev1.Namespace{}, namespaceOf)},
 		},
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/07_project/api/v1"
 	"github.com/ctrlkit/ctrlkit/handlers"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch;patch
@@ -33,7 +34,7 @@ func Handlers(registry *handlers.Registry) []handlers.Entry {
 		handlers.Handler[*corev1.Namespace]{
 			Name: "labels", OnChange: i.inherit,
 			Selects: func(ns *corev1.Namespace) bool { return ns.DeletionTimestamp.IsZero() },
-			Related: []handlers.Relation{handlers.NamedBy(&v1.Project{}, v1.KeysOf)},
+			Related: []step.Watch{step.WatchNamed(&v1.Project{}, v1.KeysOf)},
 		},
 	}
 }

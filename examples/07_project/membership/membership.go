@@ -14,6 +14,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	v1 "github.com/ctrlkit/ctrlkit/examples/07_project/api/v1"
 	"github.com/ctrlkit/ctrlkit/handlers"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
@@ -38,6 +39,6 @@ func Handlers(registry *handlers.Registry) []handlers.Entry {
 		return nil
 	}
 	return []handlers.Entry{
-		handlers.Status("membership", ConditionPopulated, count, handlers.Labeled(&corev1.Namespace{}, v1.ProjectLabel)),
+		handlers.Status("membership", ConditionPopulated, count, step.WatchLabeled(&corev1.Namespace{}, v1.ProjectLabel)),
 	}
 }

@@ -25,7 +25,7 @@ import (
 func Handlers() []handlers.Entry {
 	return []handlers.Entry{
 		handlers.Steps("quota", handlers.StepsOptions[*corev1.Namespace]{
-			Related: []handlers.Relation{handlers.NamedBy(&v1.Project{}, v1.KeysOf)},
+			Related: []step.Watch{step.WatchNamed(&v1.Project{}, v1.KeysOf)},
 		}, apply.Children("Quota", wanted, apply.Owns(&corev1.ResourceQuota{}))),
 	}
 }

@@ -81,6 +81,10 @@ func setUp(ctx context.Context, mgr ctrl.Manager, r *reconciler, engine *step.En
 		pod.Name = "" // want `WatchNamed calls the function with it`
 		return nil
 	})
+	step.WatchMapped(&corev1.Secret{}, func(secret *corev1.Secret) []client.ObjectKey {
+		secret.Name = "" // want `WatchMapped calls the function with it`
+		return nil
+	})
 	_ = cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
 		obj.(*corev1.Pod).Name = "" // want `ResourceEventHandlerFuncs.AddFunc is called with it`
 	}}

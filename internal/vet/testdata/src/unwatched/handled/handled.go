@@ -1,4 +1,4 @@
-// Package handled has handlers that read what no relation watches.
+// Package handled has handlers that read what nothing watches.
 package handled
 
 import (
@@ -9,12 +9,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/handlers"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 type locator struct{ client client.Client }
 
 func (l locator) locate(ctx context.Context, d *appsv1.Deployment) error {
-	if err := l.client.Get(ctx, client.ObjectKey{Name: d.Namespace}, &corev1.Namespace{}); err != nil { // a relation watches it
+	if err := l.client.Get(ctx, client.ObjectKey{Name: d.Namespace}, &corev1.Namespace{}); err != nil { // it is related
 		return err
 	}
 	return l.client.Get(ctx, client.ObjectKey{Name: d.Name}, &corev1.Secret{}) // want `corev1.Secret is read here .* Related of a handler`
@@ -29,7 +30,7 @@ func Handlers(registry *handlers.Registry) []handlers.Entry {
 	return []handlers.Entry{
 		handlers.Handler[*appsv1.Deployment]{
 			Name: "location", OnChange: l.locate,
-			Related: []handlers.Relation{handlers.NamedBy(&corev1.Namespace{}, func(d *appsv1.Deployment) []client.ObjectKey {
+			Related: []step.Watch{step.WatchNamed(&corev1.Namespace{}, func(d *appsv1.Deployment) []client.ObjectKey {
 				return []client.ObjectKey{{Name: d.Namespace}}
 			})},
 		},

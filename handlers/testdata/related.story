@@ -52,7 +52,7 @@ change project a secret=s
 change secret s
     one:a
 
-# A relation does not wait for the backoff of a failure, which it may have healed.
+# A related change does not wait for the backoff of a failure, which it may have healed.
 install Project
 create project a
 handle one project labeled=secret:project fails
@@ -62,7 +62,7 @@ heal
 create secret s label=project:a
     one:a
 
-# The kind of a relation may come later than the handler: then what exists is news.
+# A related kind may come later than the handler: then what exists is news.
 create map a
 handle one map labeled=project:map
 start
@@ -72,7 +72,7 @@ create project p label=map:a
 wait 10s
     one:a
 
-# A handler comes for a kind that is being listed for a relation.
+# A handler comes for a kind that is being listed because it is related.
 slow configmaps
 create map a
 handle related project owns=map
