@@ -23,7 +23,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/tenure"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 )
 
 // Calls limit the calls of an external system. All may be zero.
@@ -338,7 +337,7 @@ func dialingOf(ctx context.Context) *dialing {
 // the one that tries again: the conditions of its objects hold still.
 func (c *calls[T]) guarded(obj T, b *breaker, call func() (reached, err error)) error {
 	wait := func() error {
-		wait := ctrlkit.Poll(b.failing(c.Failures), lifecycle.Spread(c.Pause, obj))
+		wait := ctrlkit.Poll(b.failing(c.Failures), spread(c.Pause, obj))
 		return &unreachedError{wait}
 	}
 	again := b.State() == gobreaker.StateHalfOpen

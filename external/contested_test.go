@@ -124,7 +124,7 @@ func (c identityClass) restore(w *sim.World) {
 	w.Create(after)
 	w.Settle()
 	untouched(w, id, before.UID)
-	sim.Update(w, depot("a"), func(d *Depot) { d.Annotations[external.AdoptFromAnnotation] = external.FormerOwner })
+	sim.Update(w, depot("a"), func(d *Depot) { d.Annotations[external.AdoptFromAnnotation] = "former" })
 	w.Settle()
 	w.Delete(depot("a"))
 	w.Settle()

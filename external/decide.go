@@ -55,7 +55,7 @@ type word int
 const (
 	wordNone word = iota
 	wordOwner
-	wordNobody // NoOwner
+	wordNobody // noOwner
 	words
 )
 

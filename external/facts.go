@@ -18,7 +18,6 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/references"
 	"github.com/ctrlkit/ctrlkit/internal/track"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 )
 
@@ -37,7 +36,7 @@ type survey[T client.Object] struct{ *session[T] }
 // deletion, and when it has changed. Otherwise our own is known, and one that is about to be created shows
 // whether there was one.
 func (s survey[T]) know(ctx context.Context, live bool) (facts, error) {
-	obj, allowed := s.req.Object, lifecycle.PolicyOf(s.req)
+	obj, allowed := s.req.Object, PolicyOf(s.req)
 	f := facts{knowledge: knowledge{
 		stores: s.options.StoresOwner, chosen: s.options.Identity.class.chosen(), resource: s.presence(), id: s.source(), edited: s.edited(), recorded: s.recorded(),
 		gives: gaveTo(obj) != "", creates: allowed.Allows(policy.VerbCreate), manages: allowed.Allows(policy.VerbUpdate),
@@ -167,7 +166,7 @@ func (s survey[T]) readOwner(ctx context.Context, f *facts) error {
 		k.owner = ownerMine // it was shown before
 	case owner == "" && k.stores && shown:
 		k.owner = ownerNone
-		if s.req.Object.GetAnnotations()[AdoptFromAnnotation] == NoOwner {
+		if s.req.Object.GetAnnotations()[AdoptFromAnnotation] == noOwner {
 			k.word = wordNobody
 		}
 	case owner == "":
@@ -222,7 +221,7 @@ func (s survey[T]) readOtherOwner(ctx context.Context, f *facts) (err error) {
 
 // readWord reads AdoptFromAnnotation as a word about an owner that is gone.
 func (s survey[T]) readWord(k *knowledge, owner string, former bool) {
-	if from := s.req.Object.GetAnnotations()[AdoptFromAnnotation]; from != "" && from == owner || from == FormerOwner && former {
+	if from := s.req.Object.GetAnnotations()[AdoptFromAnnotation]; from != "" && from == owner || from == formerOwner && former {
 		k.word = wordOwner
 	}
 }
@@ -283,7 +282,7 @@ func (s survey[T]) livingOf(ctx context.Context, kind client.Object, uid types.U
 // mayAdopt reports whether the object may adopt the resource. Who may edit the object does not decide it.
 func (s survey[T]) mayAdopt(ctx context.Context) (bool, error) {
 	opened := s.seen.exists() && s.seen.Adoptable
-	if name := s.req.Object.GetNamespace(); name != "" && !opened && s.options.Lifecycle.Policy.NeedsNamespace(s.req.Object) {
+	if name := s.req.Object.GetNamespace(); name != "" && !opened && s.options.Policy.NeedsNamespace(s.req.Object) {
 		namespace, reader := &corev1.Namespace{}, client.Reader(s.req.Client)
 		if s.req.APIReader != nil {
 			reader = s.req.APIReader

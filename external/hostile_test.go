@@ -136,13 +136,13 @@ func TestTakesNothing(t *testing.T) {
 		"copied annotations": func(h *hostile) { h.change(func(obj *Silo) { obj.Annotations = h.silo("victim").Annotations }) },
 		"copied, former": func(h *hostile) {
 			h.change(func(obj *Silo) { obj.Annotations = h.silo("victim").Annotations })
-			h.annotates(external.AdoptFromAnnotation, external.FormerOwner)
+			h.annotates(external.AdoptFromAnnotation, "former")
 		},
 		"the word of its UID": func(h *hostile) {
 			h.annotates(external.IDAnnotation, h.id, external.AdoptFromAnnotation, string(h.silo("victim").UID))
 		},
 		"the word for no owner": func(h *hostile) {
-			h.annotates(external.IDAnnotation, h.id, external.AdoptFromAnnotation, external.NoOwner)
+			h.annotates(external.IDAnnotation, h.id, external.AdoptFromAnnotation, "none")
 		},
 		"gives it away":     func(h *hostile) { h.annotates(external.IDAnnotation, h.id, external.GiveToAnnotation, "another") },
 		"only observes":     func(h *hostile) { h.annotates(external.IDAnnotation, h.id, policy.AllowAnnotation, "observe") },

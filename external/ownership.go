@@ -22,7 +22,7 @@ import (
 // those of the taker alone.
 const (
 	// AdoptFromAnnotation, on an object, has it take over the resource of an owner that is gone: the UID
-	// of that owner; [FormerOwner]; or [NoOwner]. It takes nothing from an object that exists, and
+	// of that owner; [formerOwner]; or [noOwner]. It takes nothing from an object that exists, and
 	// needs the right of Options.Adopt.
 	AdoptFromAnnotation = "external.ctrlkit.dev/adopt-from"
 
@@ -36,13 +36,13 @@ const (
 	// or lines.
 	AdoptAnnotation = "external.ctrlkit.dev/adopt"
 
-	// FormerOwner stands for the UID that the object itself had before it was restored or cloned.
+	// formerOwner stands for the UID that the object itself had before it was restored or cloned.
 	// The cluster that it comes from must not manage the resource any more.
-	FormerOwner = "former"
+	formerOwner = "former"
 
-	// NoOwner says that a resource is taken over although it is not the one that was created for the
+	// noOwner says that a resource is taken over although it is not the one that was created for the
 	// object: another client has created it since, under the same name.
-	NoOwner = "none"
+	noOwner = "none"
 )
 
 // An ownership decides for a session whose the resource is, and sees to it that what proves it is
@@ -287,7 +287,7 @@ func (s ownership[T]) leave(ctx context.Context) error {
 	obj := s.req.Object
 	if s.seen.exists() && (IDOf(obj) != "" || s.facts.knowledge.claim == claimMine) {
 		why := refusals[T](s).whyLeft()
-		s.req.Event(corev1.EventTypeWarning, ReasonLeft, "Delete", "The resource %s is left: %s", s.id, why)
+		s.req.Event(corev1.EventTypeWarning, reasonLeft, "Delete", "The resource %s is left: %s", s.id, why)
 		s.req.Logger.Info("The resource of a deleted object is left", "id", s.id, "reason", why)
 	}
 	if s.decision.why == whyGives && s.facts.knowledge.claim == claimMine {

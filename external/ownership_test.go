@@ -54,7 +54,7 @@ var ownership = []struct {
 	}, "refused, left", external.AdoptFromAnnotation + " to gone"},
 	{"of the same object before it was restored", "stored, ownerless, kept", func(d *siloDesk) func() { return restored(d, "") }, "refused, left", external.AdoptFromAnnotation + " to former"},
 	{"of the same object before it was restored, as the remedy says", "stored, ownerless, kept", func(d *siloDesk) func() {
-		return restored(d, external.FormerOwner)
+		return restored(d, "former")
 	}, "adopted, deleted", ""},
 	{"of the object whose manifest was copied", "stored, ownerless, kept", func(d *siloDesk) func() {
 		check := living(d, "")
@@ -64,7 +64,7 @@ var ownership = []struct {
 	{"of the object whose manifest was copied, with the word for restored ones", "stored, ownerless, kept", func(d *siloDesk) func() {
 		check := living(d, "")
 		d.change(func(obj *Silo) { obj.Annotations = giver(d).Annotations })
-		d.annotate(external.AdoptFromAnnotation, external.FormerOwner)
+		d.annotate(external.AdoptFromAnnotation, "former")
 		return check
 	}, "refused, left", "belongs to default/giver"},
 	{"of a living object, whose id takes the place of that of the own resource", "stored, ownerless, kept", func(d *siloDesk) func() {
@@ -232,7 +232,7 @@ func TestReplacedByAStranger(t *testing.T) {
 				t.Error("it is changed")
 			}
 			if adopt {
-				d.annotate(external.AdoptFromAnnotation, external.NoOwner)
+				d.annotate(external.AdoptFromAnnotation, "none")
 				d.settle()
 				d.expect("Ready", "True")
 			}
@@ -241,7 +241,7 @@ func TestReplacedByAStranger(t *testing.T) {
 			if left := d.store.all[id] != nil; left == adopt || d.get() != nil {
 				t.Errorf("it is left: %t", left)
 			}
-			if events := recorded(d); slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, external.ReasonLeft) }) == adopt {
+			if events := recorded(d); slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "ResourceLeft") }) == adopt {
 				t.Errorf("events %q", events)
 			}
 		})

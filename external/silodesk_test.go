@@ -24,7 +24,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -110,7 +109,7 @@ func newSiloDesk(t *testing.T, identity external.Identity[*Silo]) *siloDesk {
 	d.options = external.Options[*Silo]{
 		Identity:    identity,
 		StoresOwner: true, Adopt: external.AdoptAny[*Silo],
-		Lifecycle: lifecycle.Options{Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored}},
+		Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored},
 	}
 	d.restart()
 	d.another(siloKey.Name)

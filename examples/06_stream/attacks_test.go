@@ -140,7 +140,7 @@ var attacks = []struct {
 	{"the same name", func(a *attack) {
 		obj := a.add(a.tenant, "thief", a.id)
 		a.refused(obj)
-		for _, word := range []string{string(a.victim.GetUID()), external.FormerOwner, external.NoOwner} {
+		for _, word := range []string{string(a.victim.GetUID()), "former", "none"} {
 			a.annotate(obj, external.IDAnnotation, a.id, external.AdoptFromAnnotation, word)
 			a.refused(obj)
 		}
@@ -204,7 +204,7 @@ var attacks = []struct {
 			obj.SetResourceVersion("")
 			exampletest.Must(a, a.as.Create(a.Context(), obj))
 			a.refused(obj)
-			for _, word := range []string{string(a.victim.GetUID()), external.FormerOwner, external.NoOwner} {
+			for _, word := range []string{string(a.victim.GetUID()), "former", "none"} {
 				a.annotate(obj, external.AdoptFromAnnotation, word)
 				a.refused(obj)
 			}
@@ -263,7 +263,7 @@ func adoptsOpened(a *attack) {
 	thieves := []client.Object{
 		a.add(a.tenant, "super", "postgres"),
 		a.add(a.tenant, "super-id", "own", external.IDAnnotation, "postgres"),
-		a.add(a.tenant, "super-none", "postgres", external.IDAnnotation, "postgres", external.AdoptFromAnnotation, external.NoOwner),
+		a.add(a.tenant, "super-none", "postgres", external.IDAnnotation, "postgres", external.AdoptFromAnnotation, "none"),
 	}
 	early := a.add(a.tenant, "early", "legacy_1", external.IDAnnotation, "legacy_1")
 	refused := func() {
@@ -325,12 +325,12 @@ func lostOwner(a *attack) {
 	left := a.row("lost")
 	a.stop = a.operate("everywhere", 10)
 	finder := a.add(a.tenant, "finder", "lost")
-	for _, word := range []string{"-", string(lost.GetUID()), external.FormerOwner, external.NoOwner} {
+	for _, word := range []string{"-", string(lost.GetUID()), "former", "none"} {
 		a.annotate(finder, external.IDAnnotation, "lost", external.AdoptFromAnnotation, word)
 		a.refused(finder)
 	}
 	a.deletes(finder)
-	annotations := []string{external.AdoptFromAnnotation, external.FormerOwner}
+	annotations := []string{external.AdoptFromAnnotation, "former"}
 	for key, value := range was.GetAnnotations() {
 		annotations = append(annotations, key, value)
 	}

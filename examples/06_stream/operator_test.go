@@ -224,12 +224,12 @@ func checkRepair(t *testing.T, c *cluster) {
 	_, err = c.js.UpdateStream(t.Context(), edited)
 	exampletest.Must(t, err)
 	now = c.reconcileNow(t, "orders", "four")
-	if drift := meta.FindStatusCondition(now.Status.Conditions, external.ConditionDrifted); drift == nil || drift.Status != metav1.ConditionTrue || drift.Message != "spec.maxMessages" {
+	if drift := meta.FindStatusCondition(now.Status.Conditions, "Drifted"); drift == nil || drift.Status != metav1.ConditionTrue || drift.Message != "spec.maxMessages" {
 		t.Errorf("the condition Drifted is %+v", drift)
 	}
 	c.Patch(t, orders, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, policy.AllowAnnotation))
 	c.stream(t, "orders", "repaired", func(s *v1.Stream) bool {
-		return meta.IsStatusConditionFalse(s.Status.Conditions, external.ConditionDrifted)
+		return meta.IsStatusConditionFalse(s.Status.Conditions, "Drifted")
 	})
 	if got := c.config(t, "ORDERS").MaxMsgs; got != 10000 {
 		t.Errorf("without the policy the stream has room for %d messages", got)
@@ -287,7 +287,7 @@ func checkAdoption(t *testing.T, c *cluster) {
 	exampletest.Must(t, c.Add(t.Context(), events))
 	refused := c.stream(t, "events", "refused", func(s *v1.Stream) bool {
 		stalled := meta.FindStatusCondition(s.Status.Conditions, condition.Stalled)
-		return stalled != nil && stalled.Reason == external.ReasonForeign
+		return stalled != nil && stalled.Reason == "BelongsToAnother"
 	})
 	ctrlkittest.CheckConditions(t, refused)
 	if got := c.config(t, "EVENTS"); got.Metadata[ownerKey] != "" || len(got.Subjects) != 1 {
@@ -341,7 +341,7 @@ func checkTaker(t *testing.T, c *cluster, owner *v1.Stream) {
 	refused := c.stream(t, "taker", "refused", func(s *v1.Stream) bool {
 		return meta.IsStatusConditionPresentAndEqual(s.Status.Conditions, condition.Stalled, metav1.ConditionTrue)
 	})
-	if got := meta.FindStatusCondition(refused.Status.Conditions, condition.Stalled); got.Reason != external.ReasonForeign || strings.Contains(got.Message, "annotation") {
+	if got := meta.FindStatusCondition(refused.Status.Conditions, condition.Stalled); got.Reason != "BelongsToAnother" || strings.Contains(got.Message, "annotation") {
 		t.Errorf("the taker is %s: %s", got.Reason, got.Message)
 	}
 	exampletest.Must(t, c.Delete(t.Context(), taker))

@@ -240,7 +240,7 @@ func (p tablesTest) refused(t *testing.T, name string) {
 	now := exampletest.Await(t, p.Cluster, name, func(s *v1.Stream) bool {
 		return meta.IsStatusConditionPresentAndEqual(s.Status.Conditions, condition.Stalled, metav1.ConditionTrue)
 	})
-	if got := meta.FindStatusCondition(now.Status.Conditions, condition.Stalled); got.Reason != external.ReasonForeign || strings.Contains(got.Message, "annotation") {
+	if got := meta.FindStatusCondition(now.Status.Conditions, condition.Stalled); got.Reason != "BelongsToAnother" || strings.Contains(got.Message, "annotation") {
 		t.Errorf("%s is %s: %s", name, got.Reason, got.Message)
 	}
 }
