@@ -27,7 +27,7 @@ func (byNothing[T]) resume(s *session[T]) (again bool, err error) {
 	}
 	set := "set the annotation " + IDAnnotation + " to its id"
 	if !s.options.StoresOwner { // nothing shows that it was made for the object
-		set += ", which the object needs the right to adopt: have the owner of the Namespace add the id to its annotation " + AdoptAnnotation
+		set += ", which the object needs the right to adopt: have the owner of the Namespace add the id to its annotation " + adoptAnnotation
 	}
 	err = fmt.Errorf("a resource was being created %s, and nothing shows whether it exists", when)
 	return false, remediable(failure.Terminal(err, reasonCreationUnknown, ""),

@@ -21,6 +21,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/answer"
 	"github.com/ctrlkit/ctrlkit/internal/tenure"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
@@ -389,7 +390,7 @@ func counts(reached error) bool { return reached != nil && !errors.Is(reached, e
 // that is not known.
 func unreachable(err error) error {
 	switch {
-	case err == nil || IsRefused(err):
+	case err == nil || answer.IsRefused(err):
 		return nil
 	case len(ctrlkit.Waits(err)) > 0 || errors.Is(err, context.Canceled):
 		return errNotCalled

@@ -5,11 +5,10 @@ package external
 
 import (
 	"context"
-	"errors"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/internal/kept"
+	"github.com/ctrlkit/ctrlkit/internal/answer"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -79,7 +78,7 @@ type Creation struct {
 //
 // What Update keeps, such as a password that the system has made, replaces what was returned once
 // before under the same key, and is published also if Update then fails.
-func Keep(ctx context.Context, details map[string][]byte) { kept.Add(ctx, details) }
+func Keep(ctx context.Context, details map[string][]byte) { answer.Keep(ctx, details) }
 
 // A Finder is a [Client] of a system whose resources are found by a tag. Identity [ByTag] needs
 // it.
@@ -184,16 +183,4 @@ func (o *Observation) busy() bool {
 
 // Refused marks an error of Create that says for certain that nothing was created: the system has
 // answered so. Without it, it is not known what became of the request.
-func Refused(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &refusedError{err}
-}
-
-type refusedError struct{ error }
-
-func (e *refusedError) Unwrap() error { return e.error }
-
-// IsRefused reports whether an error is made by [Refused].
-func IsRefused(err error) bool { return errors.As(err, new(*refusedError)) }
+func Refused(err error) error { return answer.Refused(err) }

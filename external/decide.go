@@ -49,7 +49,7 @@ const (
 	sources
 )
 
-// word is that of AdoptFromAnnotation.
+// word is that of adoptFromAnnotation.
 type word int
 
 const (

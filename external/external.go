@@ -80,9 +80,11 @@ type Options[T client.Object] struct {
 	SharedWith []client.Object
 
 	// Adopt reports whether an object may adopt the resource with an id, which exists and was not made for
-	// it. Opened says that the Namespace of the object lists the id in [AdoptAnnotation], or that the
-	// client reports it as Observation.Adoptable. Who may edit the object decides none of these. If it
-	// is nil, opened decides: what is not opened is not adopted. [AdoptAny] returns true.
+	// it. Opened says that the Namespace of the object lists the id in its annotation
+	// external.ctrlkit.dev/adopt, or that the client reports it as Observation.Adoptable. Who may edit
+	// the object decides none of these. If Adopt is nil, opened decides: what is not opened is not
+	// adopted. One that returns true is for operators whose users all have the credentials of the
+	// system: who may create an object then takes what these reach.
 	//
 	//	Adopt: func(obj *v1.Role, id string, opened bool) bool { return opened && id != "postgres" }
 	Adopt func(obj T, id string, opened bool) bool

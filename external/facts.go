@@ -166,7 +166,7 @@ func (s survey[T]) readOwner(ctx context.Context, f *facts) error {
 		k.owner = ownerMine // it was shown before
 	case owner == "" && k.stores && shown:
 		k.owner = ownerNone
-		if s.req.Object.GetAnnotations()[AdoptFromAnnotation] == noOwner {
+		if s.req.Object.GetAnnotations()[adoptFromAnnotation] == noOwner {
 			k.word = wordNobody
 		}
 	case owner == "":
@@ -215,13 +215,13 @@ func (s survey[T]) readOtherOwner(ctx context.Context, f *facts) (err error) {
 		return err
 	}
 	k.owner = ownerLiving
-	k.consent = k.claim == claimNone && f.other.GetAnnotations()[GiveToAnnotation] == OwnerOf(s.req.Object)
+	k.consent = k.claim == claimNone && f.other.GetAnnotations()[giveToAnnotation] == OwnerOf(s.req.Object)
 	return nil
 }
 
-// readWord reads AdoptFromAnnotation as a word about an owner that is gone.
+// readWord reads adoptFromAnnotation as a word about an owner that is gone.
 func (s survey[T]) readWord(k *knowledge, owner string, former bool) {
-	if from := s.req.Object.GetAnnotations()[AdoptFromAnnotation]; from != "" && from == owner || from == formerOwner && former {
+	if from := s.req.Object.GetAnnotations()[adoptFromAnnotation]; from != "" && from == owner || from == formerOwner && former {
 		k.word = wordOwner
 	}
 }
@@ -267,7 +267,7 @@ func (s survey[T]) livingOf(ctx context.Context, kind client.Object, uid types.U
 	}
 	if apierrors.IsForbidden(err) {
 		return nil, remediable(fmt.Errorf("looking for the owner of the resource: %w", err),
-			"allow the operator to list these objects in all namespaces, or remove the annotation "+AdoptFromAnnotation)
+			"allow the operator to list these objects in all namespaces, or remove the annotation "+adoptFromAnnotation)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("looking for the owner of the resource: %w", err)
@@ -290,7 +290,7 @@ func (s survey[T]) mayAdopt(ctx context.Context) (bool, error) {
 		if err := reader.Get(track.WithOwn(ctx), client.ObjectKey{Name: name}, namespace); err != nil { // it is asked again
 			return false, fmt.Errorf("reading which ids namespace %s lets its objects adopt: %w", name, err)
 		}
-		opened = globOf(namespace.Annotations[AdoptAnnotation]).MatchString(s.id)
+		opened = globOf(namespace.Annotations[adoptAnnotation]).MatchString(s.id)
 	}
 	if s.options.Adopt == nil {
 		return opened, nil

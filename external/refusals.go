@@ -81,12 +81,12 @@ func (s refusals[T]) opening() string {
 	case s.options.Adopt != nil || namespace == "" || !s.options.Policy.NeedsNamespace(s.req.Object):
 		return fmt.Sprintf("have the author of the operator allow that (Options.Adopt refuses %q), and ", s.id)
 	}
-	return fmt.Sprintf("have the owner of the Namespace %s add %q to its annotation %s, and ", namespace, s.id, AdoptAnnotation)
+	return fmt.Sprintf("have the owner of the Namespace %s add %q to its annotation %s, and ", namespace, s.id, adoptAnnotation)
 }
 
 // saying is what the owner of the object does beside that.
 func (s refusals[T]) saying(word string) string {
-	return fmt.Sprintf("on this object, set the annotation %s to %s", AdoptFromAnnotation, word)
+	return fmt.Sprintf("on this object, set the annotation %s to %s", adoptFromAnnotation, word)
 }
 
 // naming is what both do for a resource that has no owner.

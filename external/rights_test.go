@@ -24,7 +24,7 @@ func TestRightToAdopt(t *testing.T) {
 	open := func(d *siloDesk, patterns string) {
 		namespace := &corev1.Namespace{}
 		d.must(d.client.Get(d.t.Context(), client.ObjectKey{Name: "default"}, namespace))
-		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, external.AdoptAnnotation, patterns)
+		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, "external.ctrlkit.dev/adopt", patterns)
 		d.must(d.client.Update(d.t.Context(), namespace))
 	}
 	for name, tt := range map[string]struct {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/internal/kept"
+	"github.com/ctrlkit/ctrlkit/internal/answer"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -303,7 +303,7 @@ func (s *session[T]) create(ctx context.Context) error {
 	}
 	minted := !s.options.Identity.class.chosen()
 	switch {
-	case err != nil && IsRefused(err) && minted:
+	case err != nil && answer.IsRefused(err) && minted:
 		if _, maybe := s.memory.of(obj.GetUID(), s.record); !maybe {
 			setRecord(obj, record{step: refused, at: time.Now(), token: s.record.token, uid: s.record.uid})
 		}
@@ -343,7 +343,7 @@ func (s *session[T]) callCreate(ctx context.Context, creation Creation) (id stri
 	details := make(map[string][]byte)
 	err = s.call(ctx, "create", func(ctx context.Context) (err error) {
 		ended := s.memory.called(obj.GetUID(), obj.GetGeneration(), s.record, s.req.Classify) // not if a limit has prevented the call
-		id, err = s.client.Create(kept.Context(ctx, details), obj, creation)
+		id, err = s.client.Create(answer.Context(ctx, details), obj, creation)
 		ended(cmp.Or(id, creation.Name), err)
 		return err
 	})
@@ -376,7 +376,7 @@ func (s *session[T]) recordID(ctx context.Context, id string) error {
 func (s *session[T]) update(ctx context.Context) error {
 	details := make(map[string][]byte)
 	err := s.call(ctx, "update", func(ctx context.Context) error {
-		return s.client.Update(kept.Context(ctx, details), s.req.Object, s.id)
+		return s.client.Update(answer.Context(ctx, details), s.req.Object, s.id)
 	})
 	if len(details) > 0 {
 		s.memory.change(s.req.Object.GetUID(), func(a *attempt) {

@@ -108,7 +108,7 @@ func newSiloDesk(t *testing.T, identity external.Identity[*Silo]) *siloDesk {
 	d.connector = d.store
 	d.options = external.Options[*Silo]{
 		Identity:    identity,
-		StoresOwner: true, Adopt: external.AdoptAny[*Silo],
+		StoresOwner: true, Adopt: adoptAny,
 		Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored},
 	}
 	d.restart()
@@ -276,6 +276,8 @@ func (d *siloDesk) expect(kind, begins string) {
 		d.t.Errorf("%s is %q, want %q", kind, got, begins)
 	}
 }
+
+func adoptAny(*Silo, string, bool) bool { return true }
 
 var siloRules = external.NameRules{Prefix: "ours-"}
 

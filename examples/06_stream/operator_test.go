@@ -294,7 +294,7 @@ func checkAdoption(t *testing.T, c *cluster) {
 		t.Errorf("the stream of another was changed: %+v", got)
 	}
 
-	c.Patch(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: events.Namespace}}, fmt.Sprintf(`{"metadata":{"annotations":{%q:"EVENTS"}}}`, external.AdoptAnnotation))
+	c.Patch(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: events.Namespace}}, fmt.Sprintf(`{"metadata":{"annotations":{%q:"EVENTS"}}}`, "external.ctrlkit.dev/adopt"))
 	c.Patch(t, events, fmt.Sprintf(`{"metadata":{"annotations":{%q:"EVENTS",%q:"retain"}}}`, external.IDAnnotation, policy.ReclaimAnnotation))
 	now := c.stream(t, "events", "ready", exampletest.Ready[*v1.Stream])
 	if now.Spec.MaxMessages == nil || *now.Spec.MaxMessages != 500 {
@@ -336,7 +336,7 @@ func checkTaker(t *testing.T, c *cluster, owner *v1.Stream) {
 	_, err := c.js.Publish(t.Context(), "more", []byte("a message"))
 	exampletest.Must(t, err)
 	taker := &v1.Stream{ObjectMeta: c.In("taker"), Spec: v1.StreamSpec{Name: "EVENTS", Subjects: []string{"theirs"}}}
-	taker.Annotations = map[string]string{external.IDAnnotation: "EVENTS", external.AdoptFromAnnotation: string(owner.UID)}
+	taker.Annotations = map[string]string{external.IDAnnotation: "EVENTS", "external.ctrlkit.dev/adopt-from": string(owner.UID)}
 	exampletest.Must(t, c.Add(t.Context(), taker))
 	refused := c.stream(t, "taker", "refused", func(s *v1.Stream) bool {
 		return meta.IsStatusConditionPresentAndEqual(s.Status.Conditions, condition.Stalled, metav1.ConditionTrue)

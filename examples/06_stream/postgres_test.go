@@ -210,7 +210,7 @@ func (p tablesTest) checkOwnership(t *testing.T) {
 
 	taker := p.add(t, "taker", id)
 	p.refused(t, "taker")
-	p.Patch(t, taker, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, external.AdoptFromAnnotation, giver.UID))
+	p.Patch(t, taker, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, "external.ctrlkit.dev/adopt-from", giver.UID))
 	p.refused(t, "taker")
 	exampletest.Must(t, p.Cluster.Delete(t.Context(), taker))
 	p.Gone(t, taker)
@@ -220,7 +220,7 @@ func (p tablesTest) checkOwnership(t *testing.T) {
 
 	heir := p.add(t, "heir", id)
 	p.refused(t, "heir")
-	p.Patch(t, giver, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, external.GiveToAnnotation, heir.UID))
+	p.Patch(t, giver, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, "external.ctrlkit.dev/give-to", heir.UID))
 	exampletest.Await(t, p.Cluster, "heir", exampletest.Ready[*v1.Stream])
 	exampletest.Must(t, p.Cluster.Delete(t.Context(), giver))
 	p.Gone(t, giver)

@@ -71,7 +71,7 @@ var layers = map[string]int{
 	"internal/track":         1,
 	"internal/references":    0,
 	"internal/refusal":       0,
-	"internal/kept":          0,
+	"internal/answer":        0,
 	"internal/orphans":       1,
 	"internal/restmapper":    0,
 	"internal/explanation":   4, // what an operator says of itself, independent of the engine
