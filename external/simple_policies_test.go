@@ -63,19 +63,6 @@ func TestAChangeOfAPolicyReconcilesAtOnce(t *testing.T) {
 	}
 }
 
-// An operator that may not read namespaces ignores what they say.
-func TestNamespacesIgnored(t *testing.T) {
-	inCluster(t, func(c *cluster) {
-		o := c.start(&operator{options: external.Funcs[*User]{Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored}}})
-		c.create()
-		o.take()
-		c.annotate(prod(), "policy.ctrlkit.dev/reconcile", "skip")
-		equal(t, "calls", o.take(), "")
-		c.delete()
-		equal(t, "calls", o.take(), "Delete")
-	})
-}
-
 // What is to be corrected keeps an object that is deleted until it is. TestTable has what becomes
 // of others.
 func TestInvalidPolicyInDeletion(t *testing.T) {

@@ -170,3 +170,19 @@ func TestInvalidDefaults(t *testing.T) {
 		}
 	}
 }
+
+// A function that is missing is a mistake in how the step was made.
+func TestMissingFuncs(t *testing.T) {
+	for says, remove := range map[string]func(f *external.Funcs[*User]){
+		"no CreateOrUpdate":         func(f *external.Funcs[*User]) { f.CreateOrUpdate = nil },
+		"no Delete":                 func(f *external.Funcs[*User]) { f.Delete = nil },
+		"has Claimed, and no Claim": func(f *external.Funcs[*User]) { f.Claim = nil },
+		"":                          func(f *external.Funcs[*User]) { f.Claimed, f.UpdateStatus = nil, nil },
+	} {
+		funcs := newRecorder().funcs()
+		remove(&funcs)
+		if err := external.Simple("User", funcs).Err; (err != nil) != (says != "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: got %v", says, err)
+		}
+	}
+}

@@ -69,7 +69,7 @@ func TestImport(t *testing.T) {
 	}
 	unowned, missing, err := external.Audit(t.Context(), system, system.objects)
 	if err != nil || len(unowned)+len(missing) > 0 {
-		t.Errorf("the audit found %+v, error %v", found, err)
+		t.Errorf("the audit found %+v and %+v, error %v", unowned, missing, err)
 	}
 	if again, err := external.Import(t.Context(), system, system.objects, nil); err != nil || len(again) > 0 {
 		t.Errorf("%d Databases are imported again, error %v", len(again), err)
