@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/answer"
 )
 
 // create checks ClientRuleCreate.
@@ -92,7 +93,7 @@ func (k *kit[T]) names() {
 			k.report("%s of ClientConfig.Names, %q with %d bytes, is not accepted: lower MaxLength, or change Prefix: %v", tt.what, name, len(name), err)
 		case len(name) > rules.MaxLength && err == nil:
 			k.report("a name of %d bytes is accepted, and MaxLength of ClientConfig.Names is %d: raise it, or have Create refuse the name", len(name), rules.MaxLength)
-		case err != nil && !external.IsRefused(err):
+		case err != nil && !answer.IsRefused(err):
 			k.report("the error of Create for a name that is too long is not marked by external.Refused: %v", err)
 		}
 	}
@@ -112,7 +113,7 @@ func (k *kit[T]) refuse() {
 	case err == nil:
 		k.report("Create of what ClientConfig.Refuse makes invalid returns no error")
 		return
-	case !external.IsRefused(err):
+	case !answer.IsRefused(err):
 		k.report("Create of what ClientConfig.Refuse makes invalid returns an error that is not marked: "+
 			"return external.Refused(err) where the system has answered that it has created nothing: %v", err)
 	}

@@ -27,7 +27,7 @@ type readsBack struct {
 }
 
 func (c readsBack) Create(ctx context.Context, obj topic, by external.Creation) (string, error) {
-	by.Keep(map[string][]byte{"pin": []byte("returned once")})
+	external.Keep(ctx, map[string][]byte{"pin": []byte("returned once")})
 	return c.plain.Create(ctx, obj, by)
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/answer"
 )
 
 // CheckClient checks each rule in a subtest of its name. A rule that can't be checked is skipped,
@@ -161,7 +162,7 @@ func copyOf[T client.Object](obj T) T {
 func (k *kit[T]) tryCreate(obj T, by external.Creation) (id string, err error) {
 	before := copyOf(obj)
 	details := make(map[string][]byte)
-	id, err = k.client.Create(k.ctx, obj, by.WithDetails(details))
+	id, err = k.client.Create(answer.Context(k.ctx, details), obj, by)
 	if err == nil {
 		if id == "" {
 			id = by.Name
@@ -209,7 +210,7 @@ func (k *kit[T]) observe(obj T, id string) (external.Observation, error) {
 func (k *kit[T]) change(method string, call func(context.Context, T, string) error, obj T, id string) error {
 	before := copyOf(obj)
 	details := make(map[string][]byte)
-	err := call(external.ContextWithDetails(k.ctx, details), obj, id)
+	err := call(answer.Context(k.ctx, details), obj, id)
 	k.called(method, obj, before, nil, err)
 	k.publish(obj, details)
 	return err

@@ -50,18 +50,10 @@ type Holder struct {
 	Scope string
 }
 
-// Discrepancies are what [Audit] has found.
-type Discrepancies struct {
-	// Orphans are resources whose owner is not among the objects, or has another resource. They are
-	// leaks, unless their owner is in another cluster.
-	Orphans []Resource
-
-	// Missing are objects whose resource is gone. The operator creates it again, if it runs and the
-	// policies of the objects allow that.
-	Missing []client.Object
-}
-
-// Audit compares an external system with the objects of the cluster. Neither the state of an
+// Audit compares an external system with the objects of the cluster. Orphans are resources whose owner
+// is not among the objects, or has another resource: they are leaks, unless their owner is in another
+// cluster. Missing are objects whose resource is gone: the operator creates it again, if it runs and
+// the policies of the objects allow that. Neither the state of an
 // operator nor its conditions are used, so that it also shows what an operator does not know.
 //
 //   - Objects returns all objects whose resources are in the system: of all kinds that the list shows
@@ -71,29 +63,28 @@ type Discrepancies struct {
 //     after them, and a resource is an orphan if both lists have it. An object that is just being
 //     created may be reported as missing.
 //   - A resource without an owner is never an orphan: it may be anything.
-func Audit(ctx context.Context, system Lister, objects func(ctx context.Context) ([]Holder, error)) (Discrepancies, error) {
+func Audit(ctx context.Context, system Lister, objects func(ctx context.Context) ([]Holder, error)) (orphans []Resource, missing []client.Object, err error) {
 	before, err := system.List(ctx)
 	if err != nil {
-		return Discrepancies{}, fmt.Errorf("listing the resources: %w", err)
+		return nil, nil, fmt.Errorf("listing the resources: %w", err)
 	}
 	all, err := objects(ctx)
 	if err != nil {
-		return Discrepancies{}, fmt.Errorf("listing the objects: %w", err)
+		return nil, nil, fmt.Errorf("listing the objects: %w", err)
 	}
 	after, err := system.List(ctx)
 	if err != nil {
-		return Discrepancies{}, fmt.Errorf("listing the resources again: %w", err)
+		return nil, nil, fmt.Errorf("listing the resources again: %w", err)
 	}
 	listed, owners := make(map[place]bool, len(after)), make(map[string]place, len(all))
 	for _, r := range after {
 		listed[r.place()] = true
 	}
-	found := Discrepancies{}
 	for _, h := range all {
 		at := place{h.Scope, IDOf(h.Object)}
 		owners[OwnerOf(h.Object)] = at
 		if at.id != "" && !listed[at] && h.Object.GetDeletionTimestamp().IsZero() {
-			found.Missing = append(found.Missing, h.Object)
+			missing = append(missing, h.Object)
 		}
 	}
 	for _, r := range before {
@@ -102,7 +93,7 @@ func Audit(ctx context.Context, system Lister, objects func(ctx context.Context)
 			continue
 		}
 		delete(listed, r.place()) // a list may have it twice
-		found.Orphans = append(found.Orphans, r)
+		orphans = append(orphans, r)
 	}
-	return found, nil
+	return orphans, missing, nil
 }

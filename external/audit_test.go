@@ -70,15 +70,15 @@ func TestAudit(t *testing.T) {
 			if tt.after == nil {
 				tt.after = tt.before
 			}
-			found, err := external.Audit(t.Context(), &lists{tt.before, tt.after}, func(context.Context) ([]external.Holder, error) { return holders(tt.objects), nil })
+			unowned, gone, err := external.Audit(t.Context(), &lists{tt.before, tt.after}, func(context.Context) ([]external.Holder, error) { return holders(tt.objects), nil })
 			if err != nil {
 				t.Fatal(err)
 			}
 			var orphans, missing []string
-			for _, r := range found.Orphans {
+			for _, r := range unowned {
 				orphans = append(orphans, r.ID)
 			}
-			for _, obj := range found.Missing {
+			for _, obj := range gone {
 				missing = append(missing, obj.GetName())
 			}
 			if diff := cmp.Diff([][]string{tt.orphans, tt.missing}, [][]string{orphans, missing}); diff != "" {
@@ -100,7 +100,7 @@ func TestAuditFails(t *testing.T) {
 		"objects":     {lists{nil}, func(context.Context) ([]external.Holder, error) { return nil, wrong }, "listing the objects: no permission"},
 		"second list": {lists{nil}, none, "listing the resources again: no list is left"},
 	} {
-		if _, err := external.Audit(t.Context(), &tt.lists, tt.objects); err == nil || err.Error() != tt.want {
+		if _, _, err := external.Audit(t.Context(), &tt.lists, tt.objects); err == nil || err.Error() != tt.want {
 			t.Errorf("%s: got %v, want %s", name, err, tt.want)
 		}
 	}

@@ -27,10 +27,10 @@ func (byNothing[T]) resume(s *session[T]) (again bool, err error) {
 	}
 	set := "set the annotation " + IDAnnotation + " to its id"
 	if !s.options.StoresOwner { // nothing shows that it was made for the object
-		set += ", which the object needs the right to adopt: have the owner of the Namespace add the id to its annotation " + AdoptAnnotation
+		set += ", which the object needs the right to adopt: have the owner of the Namespace add the id to its annotation " + adoptAnnotation
 	}
 	err = fmt.Errorf("a resource was being created %s, and nothing shows whether it exists", when)
-	return false, remediable(failure.Terminal(err, ReasonCreationUnknown, ""),
+	return false, remediable(failure.Terminal(err, reasonCreationUnknown, ""),
 		"look in the external system for a resource that was created for the object. If there is one, "+set+
 			"; if there is none, set the annotation "+IntentAnnotation+" to "+nothing)
 }

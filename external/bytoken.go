@@ -11,7 +11,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -28,7 +27,7 @@ func (byToken[T]) repeatable() bool { return true }
 // witness implements class. A token is not written before Create is called where the finalizer is
 // there already, so that any finalizer is a witness.
 func (byToken[T]) witness(req *step.Request[T]) bool {
-	return req.HasFinalizer() && lifecycle.PolicyOf(req).Allows(policy.VerbCreate)
+	return req.HasFinalizer() && PolicyOf(req).Allows(policy.VerbCreate)
 }
 
 // announce implements class. The first token is known without being written, and the deletion of the

@@ -21,9 +21,9 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/answer"
 	"github.com/ctrlkit/ctrlkit/internal/tenure"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 )
 
 // Calls limit the calls of an external system. All may be zero.
@@ -338,7 +338,7 @@ func dialingOf(ctx context.Context) *dialing {
 // the one that tries again: the conditions of its objects hold still.
 func (c *calls[T]) guarded(obj T, b *breaker, call func() (reached, err error)) error {
 	wait := func() error {
-		wait := ctrlkit.Poll(b.failing(c.Failures), lifecycle.Spread(c.Pause, obj))
+		wait := ctrlkit.Poll(b.failing(c.Failures), spread(c.Pause, obj))
 		return &unreachedError{wait}
 	}
 	again := b.State() == gobreaker.StateHalfOpen
@@ -390,7 +390,7 @@ func counts(reached error) bool { return reached != nil && !errors.Is(reached, e
 // that is not known.
 func unreachable(err error) error {
 	switch {
-	case err == nil || IsRefused(err):
+	case err == nil || answer.IsRefused(err):
 		return nil
 	case len(ctrlkit.Waits(err)) > 0 || errors.Is(err, context.Canceled):
 		return errNotCalled

@@ -5,11 +5,10 @@ package external
 
 import (
 	"context"
-	"errors"
-	"maps"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/internal/answer"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -71,40 +70,15 @@ type Creation struct {
 	Name  string
 	Token string // the same for each attempt to create the same resource
 	Tag   string // to be stored with the resource
-
-	kept *map[string][]byte
 }
 
 // Keep has details published that the system returns only once, such as a key that it has made: Create
-// calls it. They are in the Secret of Options.ConnectionSecret beside Observation.Connection before
-// anything else is called or written. A crash before that loses them.
-func (c Creation) Keep(details map[string][]byte) {
-	if c.kept != nil {
-		maps.Copy(*c.kept, details)
-	}
-}
-
-// WithDetails returns the creation whose Keep writes to a map. It is for the tests of clients.
-func (c Creation) WithDetails(to map[string][]byte) Creation {
-	c.kept = &to
-	return c
-}
-
-type detailsKey struct{}
-
-// Keep is [Creation.Keep] for Update, such as for a password that the system makes and returns when it
-// is asked for another one. The context is that of the call. What is kept replaces what was returned
-// once before under the same key, and is published also if Update then fails.
-func Keep(ctx context.Context, details map[string][]byte) {
-	if to, ok := ctx.Value(detailsKey{}).(map[string][]byte); ok {
-		maps.Copy(to, details)
-	}
-}
-
-// ContextWithDetails returns a context in which [Keep] writes to a map. It is for the tests of clients.
-func ContextWithDetails(ctx context.Context, to map[string][]byte) context.Context {
-	return context.WithValue(ctx, detailsKey{}, to)
-}
+// and Update call it, with their context. They are in the Secret of Options.ConnectionSecret beside
+// Observation.Connection before anything else is called or written. A crash before that loses them.
+//
+// What Update keeps, such as a password that the system has made, replaces what was returned once
+// before under the same key, and is published also if Update then fails.
+func Keep(ctx context.Context, details map[string][]byte) { answer.Keep(ctx, details) }
 
 // A Finder is a [Client] of a system whose resources are found by a tag. Identity [ByTag] needs
 // it.
@@ -209,16 +183,4 @@ func (o *Observation) busy() bool {
 
 // Refused marks an error of Create that says for certain that nothing was created: the system has
 // answered so. Without it, it is not known what became of the request.
-func Refused(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &refusedError{err}
-}
-
-type refusedError struct{ error }
-
-func (e *refusedError) Unwrap() error { return e.error }
-
-// IsRefused reports whether an error is made by [Refused].
-func IsRefused(err error) bool { return errors.As(err, new(*refusedError)) }
+func Refused(err error) error { return answer.Refused(err) }

@@ -16,38 +16,39 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// The conditions of an object. They inform, and decide nothing: what is done next follows from
-// what is observed. Ready depends on Available alone.
+// ConditionAvailable says whether the resource exists and can be used. Ready depends on it alone.
+const ConditionAvailable = "Available"
+
+// The other conditions of an object. They inform, and decide nothing: what is done next follows from
+// what is observed.
 const (
-	ConditionAvailable = "Available" // the resource exists and can be used
-	ConditionCreating  = "Creating"
-	ConditionUpdating  = "Updating"
-	ConditionDeleting  = "Deleting"
-	ConditionDrifted   = "Drifted" // the resource differs from the spec; the message has the paths
-	ConditionFailed    = "Failed"  // the system says so, or the last call has failed
+	conditionCreating = "Creating"
+	conditionUpdating = "Updating"
+	conditionDeleting = "Deleting"
+	conditionDrifted  = "Drifted" // the resource differs from the spec; the message has the paths
+	conditionFailed   = "Failed"  // the system says so, or the last call has failed
 )
 
 // Reasons of conditions.
 const (
-	ReasonAvailable       = "Available"
-	ReasonAbsent          = "Absent"
-	ReasonUnavailable     = "Unavailable"
-	ReasonBroken          = "Broken"
-	ReasonDrifted         = "Drifted"
-	ReasonInProgress      = "InProgress"
-	ReasonNone            = "None"
-	ReasonForeign         = "BelongsToAnother"
-	ReasonCreationUnknown = "CreationUnknown"
-	ReasonWrongAnnotation = "WrongAnnotation"
-	ReasonUnpublished     = "Unpublished"
-	ReasonNotObserved     = "NotObserved"  // now: a limit has prevented it
-	ReasonNeverSeen       = "NeverSeen"    // of an event: a resource is created again that the system has never shown
-	ReasonLeft            = "ResourceLeft" // of an event: a deletion has left a resource that is not the object's own
+	reasonAvailable       = "Available"
+	reasonAbsent          = "Absent"
+	reasonUnavailable     = "Unavailable"
+	reasonBroken          = "Broken"
+	reasonDrifted         = "Drifted"
+	reasonInProgress      = "InProgress"
+	reasonNone            = "None"
+	reasonForeign         = "BelongsToAnother"
+	reasonCreationUnknown = "CreationUnknown"
+	reasonWrongAnnotation = "WrongAnnotation"
+	reasonUnpublished     = "Unpublished"  // also of a failure: a key needs a detail that is not known, yet
+	reasonNotObserved     = "NotObserved"  // now: a limit has prevented it
+	reasonNeverSeen       = "NeverSeen"    // of an event: a resource is created again that the system has never shown
+	reasonLeft            = "ResourceLeft" // of an event: a deletion has left a resource that is not the object's own
 )
 
 // noCause stands for the message of a resource that has failed.
@@ -55,7 +56,7 @@ const noCause = "the system does not say why"
 
 func declarations() []condition.Declaration {
 	all := []condition.Declaration{{Type: ConditionAvailable}}
-	for _, kind := range []string{ConditionCreating, ConditionUpdating, ConditionDeleting, ConditionDrifted, ConditionFailed} {
+	for _, kind := range []string{conditionCreating, conditionUpdating, conditionDeleting, conditionDrifted, conditionFailed} {
 		all = append(all, condition.Declaration{Type: kind, AbnormalTrue: true, Informational: true})
 	}
 	return all
@@ -69,43 +70,43 @@ func (s *session[T]) mark() {
 	}
 	progress := func(kind string, state State) {
 		if s.seen.State == state {
-			set.MarkUnhealthy(kind, condition.SeverityInfo, ReasonInProgress, cmp.Or(s.seen.Message, fmt.Sprintf("the system is %s the resource", state)))
+			set.MarkUnhealthy(kind, condition.SeverityInfo, reasonInProgress, cmp.Or(s.seen.Message, fmt.Sprintf("the system is %s the resource", state)))
 			return
 		}
-		set.MarkHealthy(kind, ReasonNone, "")
+		set.MarkHealthy(kind, reasonNone, "")
 	}
-	progress(ConditionCreating, Creating)
-	progress(ConditionUpdating, Updating)
-	progress(ConditionDeleting, Deleting)
+	progress(conditionCreating, Creating)
+	progress(conditionUpdating, Updating)
+	progress(conditionDeleting, Deleting)
 	switch {
 	case len(s.seen.Drift) > 0 || s.seen.State == Drifted:
-		set.MarkUnhealthy(ConditionDrifted, condition.SeverityInfo, ReasonDrifted, strings.Join(s.seen.Drift, ", "))
+		set.MarkUnhealthy(conditionDrifted, condition.SeverityInfo, reasonDrifted, strings.Join(s.seen.Drift, ", "))
 	default:
-		set.MarkHealthy(ConditionDrifted, ReasonNone, "")
+		set.MarkHealthy(conditionDrifted, reasonNone, "")
 	}
 	severity := condition.SeverityWarning
 	if s.seen.Final {
 		severity = condition.SeverityError
 	}
 	if s.seen.State == Broken {
-		set.MarkUnhealthy(ConditionFailed, severity, ReasonBroken, cmp.Or(s.seen.Message, noCause))
+		set.MarkUnhealthy(conditionFailed, severity, reasonBroken, cmp.Or(s.seen.Message, noCause))
 	} else {
-		set.MarkHealthy(ConditionFailed, ReasonNone, "")
+		set.MarkHealthy(conditionFailed, reasonNone, "")
 	}
 	switch {
 	case s.seen.State == Absent:
-		set.MarkUnhealthy(ConditionAvailable, condition.SeverityInfo, ReasonAbsent, "the resource does not exist")
+		set.MarkUnhealthy(ConditionAvailable, condition.SeverityInfo, reasonAbsent, "the resource does not exist")
 	case s.seen.State == Broken:
-		set.MarkUnhealthy(ConditionAvailable, severity, ReasonBroken, cmp.Or(s.seen.Message, noCause))
+		set.MarkUnhealthy(ConditionAvailable, severity, reasonBroken, cmp.Or(s.seen.Message, noCause))
 	case s.seen.State == Creating || s.seen.State == Deleting:
-		set.MarkUnhealthy(ConditionAvailable, condition.SeverityInfo, ReasonInProgress, s.waitsFor())
-	case s.seen.State == Drifted && lifecycle.PolicyOf(s.req).Allows(policy.VerbUpdate):
+		set.MarkUnhealthy(ConditionAvailable, condition.SeverityInfo, reasonInProgress, s.waitsFor())
+	case s.seen.State == Drifted && PolicyOf(s.req).Allows(policy.VerbUpdate):
 		// It stays as it was, for the generation that it was reported for: it is not as this one
 		// wants it.
 	case s.seen.Unavailable != "":
-		set.MarkUnhealthy(ConditionAvailable, condition.SeverityInfo, ReasonUnavailable, s.seen.Unavailable)
+		set.MarkUnhealthy(ConditionAvailable, condition.SeverityInfo, reasonUnavailable, s.seen.Unavailable)
 	default:
-		set.MarkHealthy(ConditionAvailable, ReasonAvailable, "")
+		set.MarkHealthy(ConditionAvailable, reasonAvailable, "")
 	}
 }
 
@@ -124,15 +125,15 @@ func markNotObserved(set *condition.Set, why string) {
 	if set == nil {
 		return
 	}
-	if c, ok := set.Get(ConditionAvailable); ok && (c.Status == metav1.ConditionTrue || c.Reason == ReasonNotObserved) {
-		set.MarkUnknown(ConditionAvailable, ReasonNotObserved, "waits for "+why)
+	if c, ok := set.Get(ConditionAvailable); ok && (c.Status == metav1.ConditionTrue || c.Reason == reasonNotObserved) {
+		set.MarkUnknown(ConditionAvailable, reasonNotObserved, "waits for "+why)
 	}
 }
 
 // markUnpublished says that the resource can't be used yet, because its users do not know how.
 func (s *session[T]) markUnpublished() {
 	if s.req.Conditions != nil {
-		s.req.Conditions.MarkUnhealthy(ConditionAvailable, condition.SeverityInfo, ReasonUnpublished, "the connection details are not published yet")
+		s.req.Conditions.MarkUnhealthy(ConditionAvailable, condition.SeverityInfo, reasonUnpublished, "the connection details are not published yet")
 	}
 }
 
@@ -140,12 +141,12 @@ func (s *session[T]) markUnpublished() {
 func (s *session[T]) markAbsent(why string) {
 	s.mark()
 	if s.req.Conditions != nil {
-		s.req.Conditions.MarkUnhealthy(ConditionAvailable, condition.SeverityError, ReasonAbsent, "the resource does not exist, and may not be created: "+why)
+		s.req.Conditions.MarkUnhealthy(ConditionAvailable, condition.SeverityError, reasonAbsent, "the resource does not exist, and may not be created: "+why)
 	}
 }
 
 // changes are the conditions of the calls that change something.
-var changes = map[string]string{"create": ConditionCreating, "update": ConditionUpdating, "delete": ConditionDeleting}
+var changes = map[string]string{"create": conditionCreating, "update": conditionUpdating, "delete": conditionDeleting}
 
 // markFailed says that a call has failed, and that what it was to change is still to be changed. A
 // wait is no failure, and that the operator stops says nothing of the resource.
@@ -160,9 +161,9 @@ func markFailed[T client.Object](req *step.Request[T], what string, err error) {
 		return
 	}
 	if kind, ok := changes[what]; ok {
-		set.MarkUnhealthy(kind, condition.SeverityInfo, ReasonInProgress, "the call has failed, and is repeated: see Failed")
+		set.MarkUnhealthy(kind, condition.SeverityInfo, reasonInProgress, "the call has failed, and is repeated: see Failed")
 	}
-	set.MarkUnhealthy(ConditionFailed, condition.SeverityWarning, c.Reason, err.Error())
+	set.MarkUnhealthy(conditionFailed, condition.SeverityWarning, c.Reason, err.Error())
 }
 
 // waitsFor says what the system is doing.
@@ -176,7 +177,7 @@ func (s *session[T]) waitsFor() string {
 
 // broken is the failure of a resource that the system says has failed.
 func broken(id string, seen *Observation) error {
-	err := failure.Mark(fmt.Errorf("the resource %s has failed: %s", id, cmp.Or(seen.Message, noCause)), failure.WithReason(ReasonBroken))
+	err := failure.Mark(fmt.Errorf("the resource %s has failed: %s", id, cmp.Or(seen.Message, noCause)), failure.WithReason(reasonBroken))
 	if seen.Final {
 		err = failure.Mark(err, failure.WithClass(failure.ClassTerminal))
 	}
@@ -185,7 +186,7 @@ func broken(id string, seen *Observation) error {
 
 // withoutSystem adds to what prevents a deletion how to delete the object without the system.
 func withoutSystem(err error) error {
-	if err == nil || failure.Classify(err).Reason == ReasonCreationUnknown {
+	if err == nil || failure.Classify(err).Reason == reasonCreationUnknown {
 		return err
 	}
 	const remedy = "to delete the object and leave its resource, set the annotation " + policy.ReclaimAnnotation + " to " + string(policy.ReclaimRetain)

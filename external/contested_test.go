@@ -77,12 +77,12 @@ func (c identityClass) sampled(t *testing.T) {
 func thieves(owner *Depot, id string) map[string]map[string]string {
 	const record = "2026-11-22T10:00:00Z"
 	return map[string]map[string]string{
-		"taker":    {external.IDAnnotation: id, external.AdoptFromAnnotation: string(owner.UID)},
+		"taker":    {external.IDAnnotation: id, "external.ctrlkit.dev/adopt-from": string(owner.UID)},
 		"forger":   {external.IDAnnotation: id, external.IntentAnnotation: "created " + record},
 		"adopter":  {external.IDAnnotation: id, external.IntentAnnotation: "created " + record + " from " + string(owner.UID)},
 		"copy":     maps.Clone(owner.Annotations),
 		"observer": {external.IDAnnotation: id, policy.AllowAnnotation: "observe"},
-		"giver":    {external.IDAnnotation: id, external.GiveToAnnotation: "another"},
+		"giver":    {external.IDAnnotation: id, "external.ctrlkit.dev/give-to": "another"},
 	}
 }
 
@@ -124,7 +124,7 @@ func (c identityClass) restore(w *sim.World) {
 	w.Create(after)
 	w.Settle()
 	untouched(w, id, before.UID)
-	sim.Update(w, depot("a"), func(d *Depot) { d.Annotations[external.AdoptFromAnnotation] = external.FormerOwner })
+	sim.Update(w, depot("a"), func(d *Depot) { d.Annotations["external.ctrlkit.dev/adopt-from"] = "former" })
 	w.Settle()
 	w.Delete(depot("a"))
 	w.Settle()

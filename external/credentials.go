@@ -13,8 +13,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 )
 
-// ReasonCredentialsMissing is the reason of an error of [CredentialScopes.Get].
-const ReasonCredentialsMissing = "CredentialsMissing"
+// reasonCredentialsMissing is the reason of an error of [CredentialScopes.Get].
+const reasonCredentialsMissing = "CredentialsMissing"
 
 // CredentialScopes say in which Secret the credentials for an object are: in the one that it names, or
 // else in that of its namespace, or else in that of the operator. An empty name is no scope.
@@ -27,9 +27,9 @@ type CredentialScopes struct {
 	Operator client.ObjectKey
 }
 
-// Keys returns the Secrets that may have the credentials for an object in a namespace, the one that
+// keys returns the Secrets that may have the credentials for an object in a namespace, the one that
 // decides first.
-func (s CredentialScopes) Keys(namespace string) []client.ObjectKey {
+func (s CredentialScopes) keys(namespace string) []client.ObjectKey {
 	if s.Named != "" {
 		return []client.ObjectKey{{Namespace: namespace, Name: s.Named}}
 	}
@@ -47,7 +47,7 @@ func (s CredentialScopes) Keys(namespace string) []client.ObjectKey {
 // Request.Client: with the Secrets in Options.Reads, a nearer one that comes later reconciles the
 // object. The error names the Secrets that were looked for.
 func (s CredentialScopes) Get(ctx context.Context, reader client.Reader, namespace string) (*corev1.Secret, error) {
-	keys := s.Keys(namespace)
+	keys := s.keys(namespace)
 	for _, key := range keys {
 		secret := &corev1.Secret{}
 		err := reader.Get(ctx, key, secret)
@@ -63,5 +63,5 @@ func (s CredentialScopes) Get(ctx context.Context, reader client.Reader, namespa
 		texts[i] = key.String()
 	}
 	return nil, failure.Mark(fmt.Errorf("there are no credentials: none of the Secrets %q exists", texts), failure.WithClass(failure.ClassNotFound),
-		failure.WithReason(ReasonCredentialsMissing), failure.WithRemedy("create one of them"))
+		failure.WithReason(reasonCredentialsMissing), failure.WithRemedy("create one of them"))
 }

@@ -49,13 +49,13 @@ const (
 	sources
 )
 
-// word is that of AdoptFromAnnotation.
+// word is that of adoptFromAnnotation.
 type word int
 
 const (
 	wordNone word = iota
 	wordOwner
-	wordNobody // NoOwner
+	wordNobody // noOwner
 	words
 )
 

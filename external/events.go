@@ -17,12 +17,12 @@ import (
 // Reasons of Normal events: one when the first call that changes a resource begins, and one when the
 // resource is seen as the call was to make it. Further attempts of a call that fails have none.
 const (
-	ReasonCreating = "Creating"
-	ReasonCreated  = "Created"
-	ReasonUpdating = "Updating"
-	ReasonUpdated  = "Updated"
-	ReasonDeleting = "Deleting"
-	ReasonDeleted  = "Deleted"
+	reasonCreating = "Creating"
+	reasonCreated  = "Created"
+	reasonUpdating = "Updating"
+	reasonUpdated  = "Updated"
+	reasonDeleting = "Deleting"
+	reasonDeleted  = "Deleted"
 )
 
 // A report is the events of a call.
@@ -36,9 +36,9 @@ type report struct {
 }
 
 var reports = []report{
-	{"create", "Create", ReasonCreating, ReasonCreated, "created", true},
-	{"update", "Update", ReasonUpdating, ReasonUpdated, "updated", false},
-	{"delete", "Delete", ReasonDeleting, ReasonDeleted, "deleted", true},
+	{"create", "Create", reasonCreating, reasonCreated, "created", true},
+	{"update", "Update", reasonUpdating, reasonUpdated, "updated", false},
+	{"delete", "Delete", reasonDeleting, reasonDeleted, "deleted", true},
 }
 
 // A reporter records the events of a session.

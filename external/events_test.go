@@ -45,7 +45,7 @@ func TestCallsHaveEvents(t *testing.T) {
 		}
 		d.store.fail = failing("create", external.Refused(errors.New("no quota")))
 		try(d)
-		expect("four attempts", external.ReasonCreating)
+		expect("four attempts", "Creating")
 		d.restart()
 		try(d)
 		expect("after a restart")
@@ -55,7 +55,7 @@ func TestCallsHaveEvents(t *testing.T) {
 		d.restart()
 		d.store.seen = nil
 		try(d)
-		expect("created, after a restart", external.ReasonCreated)
+		expect("created, after a restart", "Created")
 		try(d)
 		expect("converged")
 		d.restart()
@@ -63,7 +63,7 @@ func TestCallsHaveEvents(t *testing.T) {
 		expect("converged, after a restart")
 		d.change(func(obj *Silo) { obj.Spec.Size = "large" })
 		d.settle()
-		expect("updated at once", external.ReasonUpdating, external.ReasonUpdated)
+		expect("updated at once", "Updating", "Updated")
 		d.store.seen = busy(external.Updating)
 		try(d)
 		d.store.seen = nil
@@ -76,7 +76,7 @@ func TestCallsHaveEvents(t *testing.T) {
 		for d.get() != nil {
 			_, _ = d.reconcile()
 		}
-		if got := normals(d); len(got) == 0 || got[len(got)-1] != external.ReasonDeleted || slices.Contains(got, external.ReasonCreating) {
+		if got := normals(d); len(got) == 0 || got[len(got)-1] != "Deleted" || slices.Contains(got, "Creating") {
 			t.Errorf("deleted: %q", got)
 		}
 	})

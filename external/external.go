@@ -18,11 +18,8 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/internal/permission"
 	"github.com/ctrlkit/ctrlkit/internal/track"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
-	"github.com/ctrlkit/ctrlkit/publish"
 	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -32,9 +29,14 @@ type Options[T client.Object] struct {
 	// Identity says by what the system identifies resources.
 	Identity Identity[T]
 
-	// Lifecycle are the options of the floor below: which installation of the operator owns an
-	// object, and what holds for objects whose users say nothing about their policy.
-	Lifecycle lifecycle.Options
+	// Operator identifies this installation of the operator among others that watch the same
+	// objects, such as "prod/mysql-operator". Each object is marked with it when it is claimed, in the
+	// annotation lifecycle.ctrlkit.dev/operator, and objects with another mark are left alone. Change
+	// the annotation to hand an object over. If Operator is empty, nothing is marked or left alone.
+	Operator string
+
+	// Policy is what holds for objects that do not say otherwise, and whose namespace does not.
+	Policy policy.Defaults
 
 	// Poll is how often a resource is observed that is as it should be, because no event reports a
 	// change of it: a minute if it is zero. Each object has its own time within a tenth of that, so
@@ -42,7 +44,7 @@ type Options[T client.Object] struct {
 	Poll time.Duration
 
 	// PollOf returns how often the resource of an object is observed, zero for Poll: a system may be
-	// asked less often for the kinds that cost. Users have the last word, with PollAnnotation.
+	// asked less often for the kinds that cost. Users have the last word, with pollAnnotation.
 	PollOf func(obj T) time.Duration
 
 	// Busy is how often a resource is observed while the system changes it: five seconds if it is
@@ -78,9 +80,11 @@ type Options[T client.Object] struct {
 	SharedWith []client.Object
 
 	// Adopt reports whether an object may adopt the resource with an id, which exists and was not made for
-	// it. Opened says that the Namespace of the object lists the id in [AdoptAnnotation], or that the
-	// client reports it as Observation.Adoptable. Who may edit the object decides none of these. If it
-	// is nil, opened decides: what is not opened is not adopted. [AdoptAny] returns true.
+	// it. Opened says that the Namespace of the object lists the id in its annotation
+	// external.ctrlkit.dev/adopt, or that the client reports it as Observation.Adoptable. Who may edit
+	// the object decides none of these. If Adopt is nil, opened decides: what is not opened is not
+	// adopted. One that returns true is for operators whose users all have the credentials of the
+	// system: who may create an object then takes what these reach.
 	//
 	//	Adopt: func(obj *v1.Role, id string, opened bool) bool { return opened && id != "postgres" }
 	Adopt func(obj T, id string, opened bool) bool
@@ -88,6 +92,11 @@ type Options[T client.Object] struct {
 	// ClaimNamespace is where the claims are: the namespace of the operator if it is empty, which is that
 	// of POD_NAMESPACE or of its service account. Who may edit Leases in it is trusted.
 	ClaimNamespace string
+
+	// Watches are those that end the waits of Connect, and that show a change; Conditions are those that
+	// Connect sets. References have both of themselves.
+	Watches    []step.Watch
+	Conditions []condition.Declaration
 
 	// References are those to other objects. They are awaited before the system is called, and what
 	// they refer to is in use from then on: see package reference. A connector gets it from
@@ -109,31 +118,34 @@ type Options[T client.Object] struct {
 
 	// Publish publishes the connection details to more than that: to several Secrets and ConfigMaps, with chosen
 	// keys, also in other namespaces. Its step is to be in the engine, too.
-	Publish *publish.Publisher[T]
+	Publish *Publisher[T]
 }
 
 // New returns a step that keeps the resource of each object. Mistakes in the options are an error of
 // step.New.
 func New[T client.Object](name string, connector Connector[T], options Options[T]) step.Step[T] {
 	e := newExternal(name, connector, options)
-	s := lifecycle.New(name, e, e.options.Lifecycle)
-	s.Err = errors.Join(options.Identity.check(), s.Err)
+	return e.step(name, e.funcs())
+}
+
+// step returns the step that keeps the resource of each object by functions.
+func (e *external[T]) step(name string, funcs Funcs[T]) step.Step[T] {
+	s := Simple(name, funcs)
+	s.Uses, s.Post = e.uses(), e.finish
+	s.Err = errors.Join(e.options.Identity.check(), s.Err)
 	return s
 }
 
 func newExternal[T client.Object](name string, connector Connector[T], options Options[T]) *external[T] {
 	options.Poll, options.Busy = cmp.Or(options.Poll, time.Minute), cmp.Or(options.Busy, 5*time.Second)
 	options.Visible = max(cmp.Or(options.Visible, 10*time.Second), options.Identity.window)
-	options.Lifecycle.Refresh = cmp.Or(options.Lifecycle.Refresh, options.Poll)
 	e := &external[T]{connector: connector, options: options, calls: newCalls(options.Calls), memory: newMemory()}
 	e.claims = &ledger{namespace: cmp.Or(options.ClaimNamespace, ownNamespace()), kind: options.Type}
 	e.session = step.NewKey[*session[T]]("the resource of " + name)
-	of := &e.options.Lifecycle
-	of.Watches, of.Conditions, of.Uses = e.watches(), e.conditions(), e.uses()
 	return e
 }
 
-// external implements the interfaces of package lifecycle.
+// external keeps the resources of objects.
 type external[T client.Object] struct {
 	connector Connector[T]
 	options   Options[T]
@@ -144,21 +156,20 @@ type external[T client.Object] struct {
 	session   step.Key[*session[T]]
 }
 
-var (
-	_ lifecycle.Claimer[client.Object]       = (*external[client.Object])(nil)
-	_ lifecycle.StatusUpdater[client.Object] = (*external[client.Object])(nil)
-	_ lifecycle.VerbChecker[client.Object]   = (*external[client.Object])(nil)
-	_ lifecycle.Releaser[client.Object]      = (*external[client.Object])(nil)
-	_ lifecycle.Finisher[client.Object]      = (*external[client.Object])(nil)
-)
-
-// ChecksVerbs implements [lifecycle.VerbChecker].
-func (e *external[T]) ChecksVerbs() {}
+// funcs are what [Simple] calls. There is no Claimed: annotations that are not there show nothing,
+// because another client may have removed them, and Delete finds out.
+func (e *external[T]) funcs() Funcs[T] {
+	return Funcs[T]{
+		Claim: e.claim, CreateOrUpdate: e.createOrUpdate, UpdateStatus: e.updateStatus, Release: e.release, Delete: e.delete,
+		ChecksVerbs: true, Operator: e.options.Operator, Policy: e.options.Policy, Refresh: e.options.Poll,
+		Watches: e.watches(), Conditions: e.conditions(),
+	}
+}
 
 // watches are those of the connector and of what it reads, and that of the Secrets which are
 // published.
 func (e *external[T]) watches() []step.Watch {
-	all := slices.Clone(e.options.Lifecycle.Watches)
+	all := slices.Clone(e.options.Watches)
 	isSecret := func(obj client.Object) bool { _, ok := obj.(*corev1.Secret); return ok }
 	reads, owned := e.options.Reads, e.options.ConnectionSecret != nil
 	if (owned || e.options.Publish != nil) && !slices.ContainsFunc(reads, isSecret) {
@@ -174,35 +185,35 @@ func (e *external[T]) watches() []step.Watch {
 }
 
 // uses are what the connector does, and what publishing needs.
-func (e *external[T]) uses() []permission.Use {
-	all := slices.Clone(e.options.Lifecycle.Uses)
+func (e *external[T]) uses() []step.Use {
+	var all []step.Use
 	for _, r := range e.options.References {
 		all = append(all, r.Uses()...)
 	}
 	if !e.options.StoresOwner {
-		all = append(all, permission.Use{Object: emptyLease(), Namespace: e.claims.namespace, Verbs: []string{"get", "list", "create", "update", "delete"}, By: "claims its resources"})
+		all = append(all, step.Use{Object: emptyLease(), Namespace: e.claims.namespace, Verbs: []string{"get", "list", "create", "update", "delete"}, By: "claims its resources"})
 	}
 	if e.options.ConnectionSecret != nil {
 		owner := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) //nolint:errcheck // it is the type
 		all = append(all,
-			permission.Use{Object: &corev1.Secret{}, Verbs: []string{"create", "patch"}, By: "publishes the connection details"},
-			permission.Use{Object: owner, Subresource: "finalizers", Verbs: []string{"update"}, By: "its Secrets block the deletion of their owner"})
+			step.Use{Object: &corev1.Secret{}, Verbs: []string{"create", "patch"}, By: "publishes the connection details"},
+			step.Use{Object: owner, Subresource: "finalizers", Verbs: []string{"update"}, By: "its Secrets block the deletion of their owner"})
 	}
 	return all
 }
 
 // conditions are those of this package, and those of the connector.
 func (e *external[T]) conditions() []condition.Declaration {
-	all := append(declarations(), e.options.Lifecycle.Conditions...)
+	all := append(declarations(), e.options.Conditions...)
 	for _, r := range e.options.References {
 		all = append(all, r.Conditions()...)
 	}
 	return all
 }
 
-// Claim implements [lifecycle.Claimer]: it awaits the references, observes the resource, and
+// claim awaits the references, observes the resource, and
 // records the intent to create one if there is none.
-func (e *external[T]) Claim(ctx context.Context, req *step.Request[T]) error {
+func (e *external[T]) claim(ctx context.Context, req *step.Request[T]) error {
 	if err := e.await(ctx, req); err != nil {
 		return err
 	}
@@ -220,10 +231,6 @@ func (e *external[T]) Claim(ctx context.Context, req *step.Request[T]) error {
 	}
 	return s.intend(ctx)
 }
-
-// Claimed implements [lifecycle.Claimer]. Annotations that are not there show nothing, because
-// another client may have removed them: Delete finds out.
-func (e *external[T]) Claimed(T) bool { return true }
 
 // claimed reports whether there may be a resource of an object that is being deleted.
 func (e *external[T]) claimed(req *step.Request[T]) bool {
@@ -253,8 +260,8 @@ func (e *external[T]) unused(obj T) bool {
 	return slices.ContainsFunc(e.options.References, func(r reference.Of[T]) bool { return r.Unused(obj) })
 }
 
-// CreateOrUpdate implements [lifecycle.Reconciler].
-func (e *external[T]) CreateOrUpdate(ctx context.Context, req *step.Request[T]) error {
+// createOrUpdate creates the resource, or updates it.
+func (e *external[T]) createOrUpdate(ctx context.Context, req *step.Request[T]) error {
 	s, ok := step.Lookup(req, e.session)
 	if !ok {
 		return errors.New("the resource was not observed")
@@ -276,8 +283,8 @@ func (e *external[T]) CreateOrUpdate(ctx context.Context, req *step.Request[T]) 
 	return err
 }
 
-// UpdateStatus implements [lifecycle.StatusUpdater].
-func (e *external[T]) UpdateStatus(ctx context.Context, req *step.Request[T]) error {
+// updateStatus observes the resource.
+func (e *external[T]) updateStatus(ctx context.Context, req *step.Request[T]) error {
 	if err := e.observeReferences(ctx, req); err != nil {
 		return err
 	}
@@ -293,7 +300,7 @@ func (e *external[T]) UpdateStatus(ctx context.Context, req *step.Request[T]) er
 	if err := (ownership[T]{s}).look(ctx); err != nil {
 		return err
 	}
-	if why := lifecycle.PolicyOf(req).Refusal(policy.VerbCreate); s.seen.State == Absent && why != "" {
+	if why := PolicyOf(req).Refusal(policy.VerbCreate); s.seen.State == Absent && why != "" {
 		s.markAbsent(why)
 		return nil
 	}
@@ -303,8 +310,8 @@ func (e *external[T]) UpdateStatus(ctx context.Context, req *step.Request[T]) er
 	return shareObserved(ctx, s)
 }
 
-// Release implements [lifecycle.Releaser].
-func (e *external[T]) Release(ctx context.Context, req *step.Request[T]) error {
+// release removes the stored owner of the resource, or its claim.
+func (e *external[T]) release(ctx context.Context, req *step.Request[T]) error {
 	if err := e.loadClaims(ctx, req); err != nil || IDOf(req.Object) == "" && e.claims.of(req.Object.GetUID()) == nil {
 		return err
 	}
@@ -315,8 +322,8 @@ func (e *external[T]) Release(ctx context.Context, req *step.Request[T]) error {
 	return ownership[T]{s}.release(ctx)
 }
 
-// Delete implements [lifecycle.Reconciler].
-func (e *external[T]) Delete(ctx context.Context, req *step.Request[T]) error {
+// delete deletes the resource.
+func (e *external[T]) delete(ctx context.Context, req *step.Request[T]) error {
 	if err := e.loadClaims(ctx, req); err != nil {
 		return withoutSystem(err)
 	}
@@ -345,8 +352,8 @@ func (e *external[T]) Delete(ctx context.Context, req *step.Request[T]) error {
 	return err
 }
 
-// Finish implements [lifecycle.Finisher]: it releases the client.
-func (e *external[T]) Finish(ctx context.Context, req *step.Request[T]) error {
+// finish releases the client.
+func (e *external[T]) finish(ctx context.Context, req *step.Request[T]) error {
 	if s, ok := step.Lookup(req, e.session); ok {
 		noteChange(ctx, s, nil)
 		reporter[T]{s}.ended()
@@ -359,11 +366,7 @@ func (e *external[T]) Finish(ctx context.Context, req *step.Request[T]) error {
 
 // registrarOf returns what reads and writes claims on behalf of a reconcile.
 func (e *external[T]) registrarOf(req *step.Request[T]) registrar {
-	reader := client.Reader(req.Client)
-	if req.APIReader != nil {
-		reader = req.APIReader
-	}
-	return registrar{e.claims, reader, req.Client}
+	return registrar{e.claims, liveReader(req), req.Client}
 }
 
 // loadClaims reads the claims, once in a process.

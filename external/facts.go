@@ -18,7 +18,6 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/references"
 	"github.com/ctrlkit/ctrlkit/internal/track"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 )
 
@@ -37,7 +36,7 @@ type survey[T client.Object] struct{ *session[T] }
 // deletion, and when it has changed. Otherwise our own is known, and one that is about to be created shows
 // whether there was one.
 func (s survey[T]) know(ctx context.Context, live bool) (facts, error) {
-	obj, allowed := s.req.Object, lifecycle.PolicyOf(s.req)
+	obj, allowed := s.req.Object, PolicyOf(s.req)
 	f := facts{knowledge: knowledge{
 		stores: s.options.StoresOwner, chosen: s.options.Identity.class.chosen(), resource: s.presence(), id: s.source(), edited: s.edited(), recorded: s.recorded(),
 		gives: gaveTo(obj) != "", creates: allowed.Allows(policy.VerbCreate), manages: allowed.Allows(policy.VerbUpdate),
@@ -167,7 +166,7 @@ func (s survey[T]) readOwner(ctx context.Context, f *facts) error {
 		k.owner = ownerMine // it was shown before
 	case owner == "" && k.stores && shown:
 		k.owner = ownerNone
-		if s.req.Object.GetAnnotations()[AdoptFromAnnotation] == NoOwner {
+		if s.req.Object.GetAnnotations()[adoptFromAnnotation] == noOwner {
 			k.word = wordNobody
 		}
 	case owner == "":
@@ -216,13 +215,13 @@ func (s survey[T]) readOtherOwner(ctx context.Context, f *facts) (err error) {
 		return err
 	}
 	k.owner = ownerLiving
-	k.consent = k.claim == claimNone && f.other.GetAnnotations()[GiveToAnnotation] == OwnerOf(s.req.Object)
+	k.consent = k.claim == claimNone && f.other.GetAnnotations()[giveToAnnotation] == OwnerOf(s.req.Object)
 	return nil
 }
 
-// readWord reads AdoptFromAnnotation as a word about an owner that is gone.
+// readWord reads adoptFromAnnotation as a word about an owner that is gone.
 func (s survey[T]) readWord(k *knowledge, owner string, former bool) {
-	if from := s.req.Object.GetAnnotations()[AdoptFromAnnotation]; from != "" && from == owner || from == FormerOwner && former {
+	if from := s.req.Object.GetAnnotations()[adoptFromAnnotation]; from != "" && from == owner || from == formerOwner && former {
 		k.word = wordOwner
 	}
 }
@@ -268,7 +267,7 @@ func (s survey[T]) livingOf(ctx context.Context, kind client.Object, uid types.U
 	}
 	if apierrors.IsForbidden(err) {
 		return nil, remediable(fmt.Errorf("looking for the owner of the resource: %w", err),
-			"allow the operator to list these objects in all namespaces, or remove the annotation "+AdoptFromAnnotation)
+			"allow the operator to list these objects in all namespaces, or remove the annotation "+adoptFromAnnotation)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("looking for the owner of the resource: %w", err)
@@ -283,7 +282,7 @@ func (s survey[T]) livingOf(ctx context.Context, kind client.Object, uid types.U
 // mayAdopt reports whether the object may adopt the resource. Who may edit the object does not decide it.
 func (s survey[T]) mayAdopt(ctx context.Context) (bool, error) {
 	opened := s.seen.exists() && s.seen.Adoptable
-	if name := s.req.Object.GetNamespace(); name != "" && !opened && s.options.Lifecycle.Policy.NeedsNamespace(s.req.Object) {
+	if name := s.req.Object.GetNamespace(); name != "" && !opened && s.options.Policy.NeedsNamespace(s.req.Object) {
 		namespace, reader := &corev1.Namespace{}, client.Reader(s.req.Client)
 		if s.req.APIReader != nil {
 			reader = s.req.APIReader
@@ -291,7 +290,7 @@ func (s survey[T]) mayAdopt(ctx context.Context) (bool, error) {
 		if err := reader.Get(track.WithOwn(ctx), client.ObjectKey{Name: name}, namespace); err != nil { // it is asked again
 			return false, fmt.Errorf("reading which ids namespace %s lets its objects adopt: %w", name, err)
 		}
-		opened = globOf(namespace.Annotations[AdoptAnnotation]).MatchString(s.id)
+		opened = globOf(namespace.Annotations[adoptAnnotation]).MatchString(s.id)
 	}
 	if s.options.Adopt == nil {
 		return opened, nil

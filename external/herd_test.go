@@ -28,7 +28,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -149,7 +148,7 @@ func startSilos(t *testing.T, o siloOperator) client.Client {
 		options.Recorder = mgr.GetEventRecorder("silos")
 	}
 	silo := step.Step[*Silo](external.New("Silo", o.connector, external.Options[*Silo]{
-		Identity: byName(), Lifecycle: lifecycle.Options{Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored}},
+		Identity: byName(), Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored},
 	}))
 	if len(o.beside) > 0 {
 		silo = step.Group("All", append([]step.Step[*Silo]{silo}, o.beside...)...)

@@ -136,15 +136,15 @@ func TestTakesNothing(t *testing.T) {
 		"copied annotations": func(h *hostile) { h.change(func(obj *Silo) { obj.Annotations = h.silo("victim").Annotations }) },
 		"copied, former": func(h *hostile) {
 			h.change(func(obj *Silo) { obj.Annotations = h.silo("victim").Annotations })
-			h.annotates(external.AdoptFromAnnotation, external.FormerOwner)
+			h.annotates("external.ctrlkit.dev/adopt-from", "former")
 		},
 		"the word of its UID": func(h *hostile) {
-			h.annotates(external.IDAnnotation, h.id, external.AdoptFromAnnotation, string(h.silo("victim").UID))
+			h.annotates(external.IDAnnotation, h.id, "external.ctrlkit.dev/adopt-from", string(h.silo("victim").UID))
 		},
 		"the word for no owner": func(h *hostile) {
-			h.annotates(external.IDAnnotation, h.id, external.AdoptFromAnnotation, external.NoOwner)
+			h.annotates(external.IDAnnotation, h.id, "external.ctrlkit.dev/adopt-from", "none")
 		},
-		"gives it away":     func(h *hostile) { h.annotates(external.IDAnnotation, h.id, external.GiveToAnnotation, "another") },
+		"gives it away":     func(h *hostile) { h.annotates(external.IDAnnotation, h.id, "external.ctrlkit.dev/give-to", "another") },
 		"only observes":     func(h *hostile) { h.annotates(external.IDAnnotation, h.id, policy.AllowAnnotation, "observe") },
 		"observes, deletes": func(h *hostile) { h.annotates(external.IDAnnotation, h.id, policy.AllowAnnotation, "observe,delete") },
 		"an edited id": func(h *hostile) {
@@ -240,7 +240,7 @@ func TestGivenIsGiven(t *testing.T) {
 		againstAll(t, func(t *testing.T, h *hostile) {
 			h.change(func(obj *Silo) { obj.Spec.Size = "small" })
 			h.victimChanges(func(giver *Silo) {
-				metav1.SetMetaDataAnnotation(&giver.ObjectMeta, external.GiveToAnnotation, string(h.get().UID))
+				metav1.SetMetaDataAnnotation(&giver.ObjectMeta, "external.ctrlkit.dev/give-to", string(h.get().UID))
 			})
 			h.annotates(external.IDAnnotation, h.id)
 			first := h.engine
@@ -256,7 +256,7 @@ func TestGivenIsGiven(t *testing.T) {
 				h.expect("Ready", "True")
 			}
 			taken := *h.store.all[h.id]
-			h.victimChanges(func(giver *Silo) { delete(giver.Annotations, external.GiveToAnnotation) })
+			h.victimChanges(func(giver *Silo) { delete(giver.Annotations, "external.ctrlkit.dev/give-to") })
 			switch process {
 			case "restarted", "not taken":
 				h.restart()
@@ -332,7 +332,7 @@ func TestUnseenOwners(t *testing.T) {
 				e, err := step.New(step.Options[*Silo]{Name: "silos", Client: namespaced{d.client, false}, APIReader: live, Recorder: d.recorder}, external.New("Silo", d.connector, d.options))
 				d.must(err)
 				d.engine = e
-				h.annotates(external.IDAnnotation, id, external.AdoptFromAnnotation, string(owner.UID))
+				h.annotates(external.IDAnnotation, id, "external.ctrlkit.dev/adopt-from", string(owner.UID))
 				h.reconciles("logs", 3)
 				if ready := readyOf(d.get()); !strings.HasPrefix(ready, "False") {
 					t.Errorf("it is %s", ready)
@@ -352,7 +352,7 @@ func TestUnseenOwners(t *testing.T) {
 		d.options.SharedWith = []client.Object{&corev1.ConfigMap{}}
 		d.restart()
 		names(d, "x")
-		d.annotate(external.AdoptFromAnnotation, string(other.UID))
+		d.annotate("external.ctrlkit.dev/adopt-from", string(other.UID))
 		d.fails()
 		d.expect("Ready", "False BelongsToAnother: Silo: the resource \"x\" is not ours: it belongs to default/owner-of-x")
 	})

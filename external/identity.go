@@ -24,9 +24,9 @@ const (
 	// later. It is not changed any more.
 	IDAnnotation = "external.ctrlkit.dev/id"
 
-	// PollAnnotation says how often the resource of an object is observed that is as it should be:
+	// pollAnnotation says how often the resource of an object is observed that is as it should be:
 	// "10m". At least a second.
-	PollAnnotation = "external.ctrlkit.dev/poll"
+	pollAnnotation = "external.ctrlkit.dev/poll"
 
 	// IntentAnnotation says that a resource is being created whose id is not known yet: a token,
 	// or when the creation began. A person who has found that there is none sets it to "none".

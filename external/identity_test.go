@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ctrlkit/ctrlkit/internal/answer"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -126,10 +127,10 @@ func TestCreation(t *testing.T) {
 func TestRefused(t *testing.T) {
 	cause := errors.New("no")
 	err := fmt.Errorf("create: %w", Refused(cause))
-	if !IsRefused(err) || !errors.Is(err, cause) || err.Error() != "create: no" {
+	if !answer.IsRefused(err) || !errors.Is(err, cause) || err.Error() != "create: no" {
 		t.Errorf("%v", err)
 	}
-	if IsRefused(cause) || IsRefused(nil) || Refused(nil) != nil {
+	if answer.IsRefused(cause) || answer.IsRefused(nil) || Refused(nil) != nil {
 		t.Error("an error that is not marked is refused")
 	}
 }

@@ -27,8 +27,8 @@ type Importer[T client.Object] interface {
 
 // Errors of [Describe]. What an Importer returns them for is left out.
 var (
-	ErrAbsent = errors.New("the resource does not exist") // it was listed before
-	ErrOwned  = errors.New("the resource has an owner")   // which the list did not have
+	errAbsent = errors.New("the resource does not exist") // it was listed before
+	errOwned  = errors.New("the resource has an owner")   // which the list did not have
 )
 
 // Describe observes a resource, and sets the fields of the spec of obj that are not set, if the
@@ -40,9 +40,9 @@ func Describe[T client.Object](ctx context.Context, c Client[T], obj T, id strin
 	}
 	switch {
 	case seen.State == Absent:
-		return ErrAbsent
+		return errAbsent
 	case seen.Owner != "":
-		return ErrOwned
+		return errOwned
 	}
 	if late, ok := c.(LateInitializer[T]); ok {
 		late.LateInitialize(obj)
@@ -150,7 +150,7 @@ func (i *importing[T]) run(ctx context.Context, want func(Resource) bool, count 
 	found, failed := make([]imported, 0, len(wanted)), new(failures)
 	for n, r := range wanted {
 		switch {
-		case errors.Is(errs[n], ErrAbsent) || errors.Is(errs[n], ErrOwned):
+		case errors.Is(errs[n], errAbsent) || errors.Is(errs[n], errOwned):
 		case errs[n] != nil:
 			failed.add(r, errs[n])
 		default:

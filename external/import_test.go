@@ -118,9 +118,9 @@ func imports(t *testing.T, d *siloDesk, marks bool) {
 	if again, err := external.Import(t.Context(), system, func(context.Context) ([]external.Holder, error) { return allSilos(d), nil }, nil); err != nil || len(again) != 0 {
 		t.Errorf("%d more, error %v", len(again), err)
 	}
-	found, err := external.Audit(t.Context(), system, func(context.Context) ([]external.Holder, error) { return allSilos(d), nil })
-	if err != nil || len(found.Missing) != 0 || len(found.Orphans) != 2 {
-		t.Errorf("orphans %v, missing %d, error %v", found.Orphans, len(found.Missing), err)
+	unowned, missing, err := external.Audit(t.Context(), system, func(context.Context) ([]external.Holder, error) { return allSilos(d), nil })
+	if err != nil || len(missing) != 0 || len(unowned) != 2 {
+		t.Errorf("orphans %v, missing %d, error %v", unowned, len(missing), err)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestImportOfMany(t *testing.T) {
 				return []external.SystemImport{external.ImportOf("store", catalog{storeClient: storeClient{d.store}, slow: tt.slow}, none, tt.calls)}, nil
 			}))
 			began, answer := time.Now(), httptest.NewRecorder()
-			mgr.handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, external.ImportPath+"?namespace=shop", nil))
+			mgr.handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, orphans.ImportPath+"?namespace=shop", nil))
 			took, got, seconds := time.Since(began), orphans.Imports{}, 0
 			for decoder := json.NewDecoder(answer.Body); got.Systems == nil; seconds++ {
 				d.must(decoder.Decode(&got))
@@ -228,7 +228,7 @@ func TestImportSharesLimits(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			mgr.handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, external.ImportPath, nil))
+			mgr.handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, orphans.ImportPath, nil))
 		}()
 		time.Sleep(2500 * time.Millisecond)
 		began := time.Now()
@@ -267,11 +267,11 @@ func TestScopes(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}
-	found, err := external.Audit(t.Context(), system, objects)
-	if err != nil || len(found.Missing) != 2 || found.Missing[0].GetName() != "lost" {
-		t.Errorf("missing %v, error %v", found.Missing, err)
+	unowned, missing, err := external.Audit(t.Context(), system, objects)
+	if err != nil || len(missing) != 2 || missing[0].GetName() != "lost" {
+		t.Errorf("missing %v, error %v", missing, err)
 	}
-	if diff := cmp.Diff([]external.Resource{{ID: "LOST", Scope: "blog", Owner: "uid of kept"}, {ID: "KEPT", Scope: "shop", Owner: "uid of kept"}}, found.Orphans); diff != "" {
+	if diff := cmp.Diff([]external.Resource{{ID: "LOST", Scope: "blog", Owner: "uid of kept"}, {ID: "KEPT", Scope: "shop", Owner: "uid of kept"}}, unowned); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -323,7 +323,7 @@ func TestImportSelects(t *testing.T) {
 // askImports asks for what can be imported.
 func askImports(t *testing.T, mgr *servingManager, query url.Values) (code int, got orphans.Imports) {
 	answer := httptest.NewRecorder()
-	mgr.handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, external.ImportPath+"?"+query.Encode(), nil))
+	mgr.handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, orphans.ImportPath+"?"+query.Encode(), nil))
 	if answer.Code != http.StatusOK {
 		return answer.Code, orphans.Imports{Systems: []orphans.Import{{Error: answer.Body.String()}}}
 	}
@@ -386,7 +386,7 @@ func TestServeImports(t *testing.T) {
 				external.ImportOf("store", catalog{storeClient: storeClient{d.store}}, objects, external.Calls[*Silo]{}),
 				external.ImportOf("dead", catalog{storeClient: storeClient{d.store}, fail: errors.New("connection refused")}, objects, external.Calls[*Silo]{}),
 			}, nil
-		}); err != nil || mgr.path != external.ImportPath {
+		}); err != nil || mgr.path != orphans.ImportPath {
 			t.Fatalf("served at %q, error %v", mgr.path, err)
 		}
 		ask := func(query url.Values) (code int, names string) {

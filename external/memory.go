@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/answer"
 )
 
 // A memory is what this process knows of creations, and what the annotations of an object may not
@@ -126,7 +127,7 @@ func (m *memory) called(uid types.UID, generation int64, r record, classify func
 			case err == nil:
 				a.id, a.open, a.refusal = id, false, refusal{}
 				m.created = a.last
-			case IsRefused(err):
+			case answer.IsRefused(err):
 				a.open = before // what an earlier call has done is as unknown as it was
 				a.refusal = a.again(err, generation, classify(err).Backoff)
 			}

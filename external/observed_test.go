@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/ctrlkit/ctrlkit/external"
 )
 
 const allowAnnotation = "policy.ctrlkit.dev/allow"
@@ -90,12 +88,12 @@ func TestPollOfAnObject(t *testing.T) {
 			}
 		}
 		within(time.Hour)
-		d.annotate(external.PollAnnotation, "10m")
+		d.annotate("external.ctrlkit.dev/poll", "10m")
 		within(10 * time.Minute)
-		d.annotate(external.PollAnnotation, "soon")
+		d.annotate("external.ctrlkit.dev/poll", "soon")
 		d.fails()
 		d.expect("Ready", "False WrongAnnotation: ")
-		d.change(func(obj *Silo) { delete(obj.Annotations, external.PollAnnotation); obj.Spec.Size = "large" })
+		d.change(func(obj *Silo) { delete(obj.Annotations, "external.ctrlkit.dev/poll"); obj.Spec.Size = "large" })
 		within(time.Minute)
 	})
 }

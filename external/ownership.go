@@ -21,28 +21,28 @@ import (
 // Annotations by which people say whose a resource is to be. They are wishes: nothing follows from
 // those of the taker alone.
 const (
-	// AdoptFromAnnotation, on an object, has it take over the resource of an owner that is gone: the UID
-	// of that owner; [FormerOwner]; or [NoOwner]. It takes nothing from an object that exists, and
+	// adoptFromAnnotation, on an object, has it take over the resource of an owner that is gone: the UID
+	// of that owner; formerOwner; or noOwner. It takes nothing from an object that exists, and
 	// needs the right of Options.Adopt.
-	AdoptFromAnnotation = "external.ctrlkit.dev/adopt-from"
+	adoptFromAnnotation = "external.ctrlkit.dev/adopt-from"
 
-	// GiveToAnnotation, on the object that owns a resource, lets the object with this UID take it over,
+	// giveToAnnotation, on the object that owns a resource, lets the object with this UID take it over,
 	// whose IDAnnotation has to name it. From then on the giver leaves the resource alone, also when it
 	// is deleted. To take it back, remove it before the other object has taken the resource.
-	GiveToAnnotation = "external.ctrlkit.dev/give-to"
+	giveToAnnotation = "external.ctrlkit.dev/give-to"
 
-	// AdoptAnnotation, on a Namespace, lists the ids that its objects may adopt: see Options.Adopt. Each
+	// adoptAnnotation, on a Namespace, lists the ids that its objects may adopt: see Options.Adopt. Each
 	// is a pattern, in which * stands for any text and ? for a character; they are separated by commas
 	// or lines.
-	AdoptAnnotation = "external.ctrlkit.dev/adopt"
+	adoptAnnotation = "external.ctrlkit.dev/adopt"
 
-	// FormerOwner stands for the UID that the object itself had before it was restored or cloned.
+	// formerOwner stands for the UID that the object itself had before it was restored or cloned.
 	// The cluster that it comes from must not manage the resource any more.
-	FormerOwner = "former"
+	formerOwner = "former"
 
-	// NoOwner says that a resource is taken over although it is not the one that was created for the
+	// noOwner says that a resource is taken over although it is not the one that was created for the
 	// object: another client has created it since, under the same name.
-	NoOwner = "none"
+	noOwner = "none"
 )
 
 // An ownership decides for a session whose the resource is, and sees to it that what proves it is
@@ -201,7 +201,7 @@ func (s ownership[T]) ungive(ctx context.Context) error {
 	return s.changeClaim(ctx, func(c *claim) { c.givenTo = "" })
 }
 
-// give lets the object that GiveToAnnotation names take the resource, and is the wait of the giver.
+// give lets the object that giveToAnnotation names take the resource, and is the wait of the giver.
 func (s ownership[T]) give(ctx context.Context) error {
 	if s.facts.knowledge.claim == claimMine {
 		to := gaveTo(s.req.Object)
@@ -287,7 +287,7 @@ func (s ownership[T]) leave(ctx context.Context) error {
 	obj := s.req.Object
 	if s.seen.exists() && (IDOf(obj) != "" || s.facts.knowledge.claim == claimMine) {
 		why := refusals[T](s).whyLeft()
-		s.req.Event(corev1.EventTypeWarning, ReasonLeft, "Delete", "The resource %s is left: %s", s.id, why)
+		s.req.Event(corev1.EventTypeWarning, reasonLeft, "Delete", "The resource %s is left: %s", s.id, why)
 		s.req.Logger.Info("The resource of a deleted object is left", "id", s.id, "reason", why)
 	}
 	if s.decision.why == whyGives && s.facts.knowledge.claim == claimMine {
@@ -334,14 +334,9 @@ func (s ownership[T]) release(ctx context.Context) error {
 // holder returns the object as the holder of a claim.
 func (s ownership[T]) holder() holder { return holderFrom(s.req.Object, s.kindOf(s.req.Object)) }
 
-// AdoptAny is an Options.Adopt with which any object may adopt any resource that no other object has. Who may
-// create one object then takes what the credentials of the operator can reach: it is for operators whose
-// users all have those credentials.
-func AdoptAny[T client.Object](T, string, bool) bool { return true }
-
 // gaveTo returns the UID of the object to which one has given its resource, empty if it has not.
 func gaveTo(obj client.Object) string {
-	if to := obj.GetAnnotations()[GiveToAnnotation]; to != OwnerOf(obj) {
+	if to := obj.GetAnnotations()[giveToAnnotation]; to != OwnerOf(obj) {
 		return to
 	}
 	return ""

@@ -36,25 +36,25 @@ var ownership = []struct {
 	{"of a living object", "stored, ownerless, kept", func(d *siloDesk) func() { return living(d, "") }, "refused, left", "belongs to default/giver; choose another name or id"},
 	{"of a living object, whose UID is named", "stored, ownerless, kept", func(d *siloDesk) func() {
 		check := living(d, "")
-		d.annotate(external.AdoptFromAnnotation, string(giver(d).UID))
+		d.annotate("external.ctrlkit.dev/adopt-from", string(giver(d).UID))
 		return check
 	}, "refused, left", "belongs to default/giver; choose another name or id"},
 	{"of a living object that gives it to another one", "stored, ownerless, kept", func(d *siloDesk) func() { return living(d, "a-third") }, "refused, left", "belongs to default/giver"},
 	{"given by a living object", "stored, ownerless, kept", func(d *siloDesk) func() { return living(d, string(d.get().UID)) }, "adopted, deleted", ""},
-	{"of an object that is not there", "stored, kept", func(d *siloDesk) func() { theirs(d, "gone"); return names(d, "x") }, "refused, left", external.AdoptFromAnnotation + " to gone"},
+	{"of an object that is not there", "stored, kept", func(d *siloDesk) func() { theirs(d, "gone"); return names(d, "x") }, "refused, left", "external.ctrlkit.dev/adopt-from" + " to gone"},
 	{"of an object that is not there, as the remedy says", "stored, kept", func(d *siloDesk) func() {
 		theirs(d, "gone")
-		d.annotate(external.AdoptFromAnnotation, "gone")
+		d.annotate("external.ctrlkit.dev/adopt-from", "gone")
 		return names(d, "x")
 	}, "adopted, deleted", ""},
 	{"of an object that is not there, and another UID is named", "stored, kept", func(d *siloDesk) func() {
 		theirs(d, "gone")
-		d.annotate(external.AdoptFromAnnotation, "other")
+		d.annotate("external.ctrlkit.dev/adopt-from", "other")
 		return names(d, "x")
-	}, "refused, left", external.AdoptFromAnnotation + " to gone"},
-	{"of the same object before it was restored", "stored, ownerless, kept", func(d *siloDesk) func() { return restored(d, "") }, "refused, left", external.AdoptFromAnnotation + " to former"},
+	}, "refused, left", "external.ctrlkit.dev/adopt-from" + " to gone"},
+	{"of the same object before it was restored", "stored, ownerless, kept", func(d *siloDesk) func() { return restored(d, "") }, "refused, left", "external.ctrlkit.dev/adopt-from" + " to former"},
 	{"of the same object before it was restored, as the remedy says", "stored, ownerless, kept", func(d *siloDesk) func() {
-		return restored(d, external.FormerOwner)
+		return restored(d, "former")
 	}, "adopted, deleted", ""},
 	{"of the object whose manifest was copied", "stored, ownerless, kept", func(d *siloDesk) func() {
 		check := living(d, "")
@@ -64,7 +64,7 @@ var ownership = []struct {
 	{"of the object whose manifest was copied, with the word for restored ones", "stored, ownerless, kept", func(d *siloDesk) func() {
 		check := living(d, "")
 		d.change(func(obj *Silo) { obj.Annotations = giver(d).Annotations })
-		d.annotate(external.AdoptFromAnnotation, external.FormerOwner)
+		d.annotate("external.ctrlkit.dev/adopt-from", "former")
 		return check
 	}, "refused, left", "belongs to default/giver"},
 	{"of a living object, whose id takes the place of that of the own resource", "stored, ownerless, kept", func(d *siloDesk) func() {
@@ -115,7 +115,7 @@ func living(d *siloDesk, to string) (check func()) {
 	id := external.IDOf(giver(d))
 	if to != "" {
 		obj := giver(d)
-		obj.Annotations[external.GiveToAnnotation] = to
+		obj.Annotations["external.ctrlkit.dev/give-to"] = to
 		d.must(d.client.Update(d.t.Context(), obj))
 		reconcile()
 	}
@@ -151,7 +151,7 @@ func restored(d *siloDesk, word string) (check func()) {
 	after := d.another(siloKey.Name)
 	d.change(func(obj *Silo) { obj.Annotations = before.Annotations })
 	if word != "" {
-		d.annotate(external.AdoptFromAnnotation, word)
+		d.annotate("external.ctrlkit.dev/adopt-from", word)
 	}
 	if after.UID == before.UID {
 		d.t.Fatal("the same UID")
@@ -232,7 +232,7 @@ func TestReplacedByAStranger(t *testing.T) {
 				t.Error("it is changed")
 			}
 			if adopt {
-				d.annotate(external.AdoptFromAnnotation, external.NoOwner)
+				d.annotate("external.ctrlkit.dev/adopt-from", "none")
 				d.settle()
 				d.expect("Ready", "True")
 			}
@@ -241,7 +241,7 @@ func TestReplacedByAStranger(t *testing.T) {
 			if left := d.store.all[id] != nil; left == adopt || d.get() != nil {
 				t.Errorf("it is left: %t", left)
 			}
-			if events := recorded(d); slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, external.ReasonLeft) }) == adopt {
+			if events := recorded(d); slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "ResourceLeft") }) == adopt {
 				t.Errorf("events %q", events)
 			}
 		})

@@ -8,13 +8,12 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/internal/view"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 )
 
 // The page of an operator reads the annotations that this package writes.
 func TestThePageReadsTheAnnotations(t *testing.T) {
 	for written, read := range map[string]string{
-		external.IDAnnotation: view.IDAnnotation, external.IntentAnnotation: view.IntentAnnotation, lifecycle.OperatorAnnotation: view.OperatorAnnotation,
+		external.IDAnnotation: view.IDAnnotation, external.IntentAnnotation: view.IntentAnnotation, operatorAnnotation: view.OperatorAnnotation,
 	} {
 		if written != read {
 			t.Errorf("the page reads %s, written is %s", read, written)

@@ -94,7 +94,7 @@ func TestLateInitialization(t *testing.T) {
 
 func TestResourceOfNameIsNotTakenOver(t *testing.T) {
 	for name, owner := range map[string]string{"of no object": "", "of another object": "another-uid"} {
-		remedy := map[string]string{"": external.IDAnnotation, "another-uid": external.AdoptFromAnnotation + " to another-uid"}[owner]
+		remedy := map[string]string{"": external.IDAnnotation, "another-uid": "external.ctrlkit.dev/adopt-from" + " to another-uid"}[owner]
 		onDesk(t, name, external.ByName(func(*Silo) (string, error) { return "logs", nil }), func(t *testing.T, d *siloDesk) {
 			d.store.all["logs"] = &stored{id: "logs", owner: owner, size: "huge"}
 			d.fails()

@@ -27,7 +27,7 @@ type Pool[C any] struct {
 
 	mu    sync.Mutex // for all below
 	all   map[string]*shared[C]
-	ended bool // CloseAll was called
+	ended bool // closeAll was called
 }
 
 // shared is one connection.
@@ -52,7 +52,7 @@ type Lease[C any] struct {
 // none with these credentials. Version is another text when the credentials change: the UID and
 // the resource version of their Secret. An error of dial is not kept.
 //
-// After [Pool.CloseAll], the error is [ErrPoolClosed].
+// When the operator ends, the error is a context.Canceled.
 //
 // Calls of Get for the same key wait for one dial, as long as their contexts allow. If the context
 // of the one that dials ends, another one dials.
@@ -62,7 +62,7 @@ func (p *Pool[C]) Get(ctx context.Context, key, version string, dial func(ctx co
 		use.use(key)
 		s, first, stale := p.take(key, version)
 		if s == nil {
-			return Lease[C]{}, ErrPoolClosed
+			return Lease[C]{}, errPoolClosed
 		}
 		if stale != nil {
 			if err := p.end(stale); err != nil { // nothing uses it
@@ -89,18 +89,19 @@ func (p *Pool[C]) Get(ctx context.Context, key, version string, dial func(ctx co
 	}
 }
 
-// ErrPoolClosed is the error of [Pool.Get] when the operator ends.
-var ErrPoolClosed = fmt.Errorf("the connections are closed, because the operator ends: %w", context.Canceled)
+// errPoolClosed is the error of Pool.Get when the operator ends.
+var errPoolClosed = fmt.Errorf("the connections are closed, because the operator ends: %w", context.Canceled)
 
-// Start implements [manager.Runnable]: it calls CloseAll when ctx is done, and returns its error.
+// Start implements [manager.Runnable]: it closes the connections when ctx is done. Each is closed when
+// its last use ends.
 func (p *Pool[C]) Start(ctx context.Context) error {
 	<-ctx.Done()
-	return p.CloseAll()
+	return p.closeAll()
 }
 
-// CloseAll closes all connections, those that are used as soon as nothing uses them any more, and
+// closeAll closes all connections, those that are used as soon as nothing uses them any more, and
 // returns the errors of those that were not used.
-func (p *Pool[C]) CloseAll() error {
+func (p *Pool[C]) closeAll() error {
 	p.mu.Lock()
 	p.ended = true
 	var unused []*shared[C]

@@ -248,7 +248,7 @@ func TestPoolIsClosed(t *testing.T) {
 		if err := <-ended; err != nil || !slices.Equal(d.closed, []string{"conn-2"}) {
 			t.Errorf("closed %v, error %v", d.closed, err)
 		}
-		if _, err := p.Get(t.Context(), "system", "1", d.dial); !errors.Is(err, ErrPoolClosed) {
+		if _, err := p.Get(t.Context(), "system", "1", d.dial); !errors.Is(err, errPoolClosed) {
 			t.Errorf("another connection: error %v", err)
 		}
 		if err := used.Release(); err != nil || !slices.Equal(d.closed, []string{"conn-2", "conn-1"}) || d.n != 2 {

@@ -16,9 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
-	"github.com/ctrlkit/ctrlkit/publish"
 )
 
 // publish writes the connection details to their Secret, or to the targets of the publisher: those of the
@@ -28,16 +26,16 @@ func (s *session[T]) publish(ctx context.Context, partial bool) error {
 	if s.options.ConnectionSecret != nil {
 		name = s.options.ConnectionSecret(obj)
 	}
-	details := publish.Details{Values: s.seen.Connection, Once: s.memory.get(obj.GetUID()).once, Partial: partial}
-	if len(details.Once) > 0 && name == "" && (publisher == nil || !publisher.Keeps(obj)) {
-		s.req.Event(corev1.EventTypeWarning, ReasonUnpublished, "Create", "What the system has returned only once is lost, because no Secret is named for it: %s",
+	details := Details{Values: s.seen.Connection, Once: s.memory.get(obj.GetUID()).once, partial: partial}
+	if len(details.Once) > 0 && name == "" && (publisher == nil || !publisher.keeps(obj)) {
+		s.req.Event(corev1.EventTypeWarning, reasonUnpublished, "Create", "What the system has returned only once is lost, because no Secret is named for it: %s",
 			strings.Join(slices.Sorted(maps.Keys(details.Once)), ", "))
 		s.memory.change(obj.GetUID(), func(a *attempt) { a.once = nil })
 		details.Once = nil
 	}
 	var err error
 	if name != "" {
-		err = publish.Secret(ctx, s.req, name, details)
+		err = publishSecret(ctx, s.req, name, details)
 	}
 	if publisher != nil {
 		err = errors.Join(err, publisher.Publish(ctx, s.req, details))
@@ -76,7 +74,7 @@ func shareObserved[T client.Object](ctx context.Context, s *session[T]) error {
 // the object is another one, and the reconcile that follows sees it.
 func (s *session[T]) lateInitialize(ctx context.Context) (bool, error) {
 	late, ok := s.client.(LateInitializer[T])
-	if !ok || !lifecycle.PolicyOf(s.req).Allows(policy.VerbLateInitialize) {
+	if !ok || !PolicyOf(s.req).Allows(policy.VerbLateInitialize) {
 		return false, nil
 	}
 	before := s.req.Object

@@ -26,9 +26,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
-	"github.com/ctrlkit/ctrlkit/publish"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -113,7 +111,7 @@ func changedCredentials(t *testing.T, change func(o *external.Options[*Silo])) {
 	used := &uses{}
 	options := external.Options[*Silo]{
 		Identity: byName(), Poll: 100 * time.Hour,
-		Lifecycle: lifecycle.Options{Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored}},
+		Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored},
 	}
 	change(&options)
 	connector := credentialed{&store{all: map[string]*stored{}}, external.CredentialScopes{Namespace: "team", Operator: client.ObjectKey{Namespace: "system", Name: "all"}}, used}
@@ -176,7 +174,7 @@ func TestUnwatchedCredentials(t *testing.T) {
 			o.ConnectionSecret = func(obj *Silo) string { return obj.Name + "-connection" }
 		}},
 		"published elsewhere": {change: func(o *external.Options[*Silo]) {
-			o.Publish = publish.New("Connection", publish.Options[*Silo]{Targets: func(*Silo) []publish.Target { return nil }})
+			o.Publish = &external.Publisher[*Silo]{Targets: func(*Silo) []external.Target { return nil }}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -220,7 +218,7 @@ func TestCredentialsOfATerminatingNamespace(t *testing.T) {
 			inDesk(t, byName(), func(t *testing.T, d *siloDesk) {
 				used := &uses{}
 				d.connector = credentialed{d.store, external.CredentialScopes{Namespace: "team"}, used}
-				d.options.Lifecycle = lifecycle.Options{}
+				d.options.Policy = policy.Defaults{}
 				d.restart()
 				namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 				obj := &Silo{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "logs"}, Spec: SiloSpec{Size: "small", Region: "north"}}

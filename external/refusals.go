@@ -25,7 +25,7 @@ func (s refusals[T]) refusal() error {
 	switch s.decision.why {
 	case whyWrongID:
 		s.mark()
-		err := failure.Terminal(fmt.Errorf("the resource %q, which annotation %s names, does not exist", s.id, IDAnnotation), ReasonWrongAnnotation, "", failure.WithRetryAfter(s.poll(s.req.Object)))
+		err := failure.Terminal(fmt.Errorf("the resource %q, which annotation %s names, does not exist", s.id, IDAnnotation), reasonWrongAnnotation, "", failure.WithRetryAfter(s.poll(s.req.Object)))
 		return remediable(err, "correct the annotation, or remove it to have a resource created")
 	case whyEdited:
 		return s.editedID()
@@ -48,7 +48,7 @@ func (s refusals[T]) refusal() error {
 		return s.formerly(string(f.claim.uid))
 	case whyReplaced:
 		return s.foreign("it is not the one that was created for this object: the system shows no owner any more, so that another client has created it since",
-			other+"; or, if it may be taken over, "+s.opening()+s.saying(NoOwner))
+			other+"; or, if it may be taken over, "+s.opening()+s.saying(noOwner))
 	case whyRight:
 		return s.foreign("it was to be adopted, and the system does not show this object as its owner after the update that stores it",
 			"ask the author of the operator: with Options.StoresOwner, Update has to store external.OwnerOf(obj), and Observe to report it")
@@ -60,16 +60,16 @@ func (s refusals[T]) refusal() error {
 // an event.
 func (s refusals[T]) foreign(why, remedy string) error {
 	if s.req.Conditions != nil {
-		s.req.Conditions.MarkHealthy(ConditionFailed, ReasonNone, "") // the system has answered
+		s.req.Conditions.MarkHealthy(conditionFailed, reasonNone, "") // the system has answered
 	}
-	err := failure.Terminal(fmt.Errorf("the resource %q is not ours: %s", s.id, why), ReasonForeign, "", failure.WithRetryAfter(s.poll(s.req.Object)))
+	err := failure.Terminal(fmt.Errorf("the resource %q is not ours: %s", s.id, why), reasonForeign, "", failure.WithRetryAfter(s.poll(s.req.Object)))
 	return remediable(err, remedy)
 }
 
 // formerly is the failure of an object that was restored.
 func (s refusals[T]) formerly(uid string) error {
 	return s.foreign("it belongs to this object under its former UID "+uid+": the object was restored, or copied",
-		"choose another name or id; or, if the object with that UID is gone for good, in every cluster, "+s.opening()+s.saying(FormerOwner))
+		"choose another name or id; or, if the object with that UID is gone for good, in every cluster, "+s.opening()+s.saying(formerOwner))
 }
 
 // opening says how the right to adopt is given, unless the object has it.
@@ -78,15 +78,15 @@ func (s refusals[T]) opening() string {
 	switch {
 	case s.facts.knowledge.right:
 		return ""
-	case s.options.Adopt != nil || namespace == "" || !s.options.Lifecycle.Policy.NeedsNamespace(s.req.Object):
+	case s.options.Adopt != nil || namespace == "" || !s.options.Policy.NeedsNamespace(s.req.Object):
 		return fmt.Sprintf("have the author of the operator allow that (Options.Adopt refuses %q), and ", s.id)
 	}
-	return fmt.Sprintf("have the owner of the Namespace %s add %q to its annotation %s, and ", namespace, s.id, AdoptAnnotation)
+	return fmt.Sprintf("have the owner of the Namespace %s add %q to its annotation %s, and ", namespace, s.id, adoptAnnotation)
 }
 
 // saying is what the owner of the object does beside that.
 func (s refusals[T]) saying(word string) string {
-	return fmt.Sprintf("on this object, set the annotation %s to %s", AdoptFromAnnotation, word)
+	return fmt.Sprintf("on this object, set the annotation %s to %s", adoptFromAnnotation, word)
 }
 
 // naming is what both do for a resource that has no owner.
@@ -131,7 +131,7 @@ func (s refusals[T]) editedID() error {
 	if own != "" {
 		why += ": " + own
 	}
-	err := failure.Terminal(errors.New(why), ReasonWrongAnnotation, "", failure.WithRetryAfter(s.poll(s.req.Object)))
+	err := failure.Terminal(errors.New(why), reasonWrongAnnotation, "", failure.WithRetryAfter(s.poll(s.req.Object)))
 	return remediable(err, remedy)
 }
 

@@ -24,7 +24,7 @@ func TestRightToAdopt(t *testing.T) {
 	open := func(d *siloDesk, patterns string) {
 		namespace := &corev1.Namespace{}
 		d.must(d.client.Get(d.t.Context(), client.ObjectKey{Name: "default"}, namespace))
-		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, external.AdoptAnnotation, patterns)
+		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, "external.ctrlkit.dev/adopt", patterns)
 		d.must(d.client.Update(d.t.Context(), namespace))
 	}
 	for name, tt := range map[string]struct {
@@ -36,7 +36,7 @@ func TestRightToAdopt(t *testing.T) {
 		"the namespace":          {func(d *siloDesk) { open(d, "y, x*") }, true, ""},
 		"the namespace, for all": {func(d *siloDesk) { open(d, "*") }, true, ""},
 		"for another":            {func(d *siloDesk) { open(d, "y,z?") }, false, `add "x"`},
-		"namespaces are ignored": {func(d *siloDesk) { open(d, "*"); d.options.Lifecycle.Policy.Namespaces = policy.NamespacesIgnored }, false, `have the author of the operator allow that`},
+		"namespaces are ignored": {func(d *siloDesk) { open(d, "*"); d.options.Policy.Namespaces = policy.NamespacesIgnored }, false, `have the author of the operator allow that`},
 		"the author": {func(d *siloDesk) {
 			d.options.Adopt = func(obj *Silo, id string, _ bool) bool { return obj.Name == "logs" && id == "x" }
 		}, true, ""},
@@ -48,7 +48,7 @@ func TestRightToAdopt(t *testing.T) {
 	} {
 		for _, system := range []string{"stored", "ownerless", "kept"} {
 			onDesk(t, name+", "+system, byName(), func(t *testing.T, d *siloDesk) {
-				d.options.Adopt, d.options.Lifecycle.Policy.Namespaces = nil, policy.NamespacesCount
+				d.options.Adopt, d.options.Policy.Namespaces = nil, policy.NamespacesCount
 				tt.give(d)
 				d.in(system)
 				theirs(d, "")
@@ -165,7 +165,7 @@ func TestEditedID(t *testing.T) {
 				d.delete()
 				d.wait()
 				left := slices.ContainsFunc(recorded(d), func(e string) bool {
-					return strings.Contains(e, external.ReasonLeft) && strings.Contains(e, "theirs") && strings.Contains(e, "had another one")
+					return strings.Contains(e, "ResourceLeft") && strings.Contains(e, "theirs") && strings.Contains(e, "had another one")
 				})
 				if own := d.store.all[own] != nil; d.store.all["theirs"] == nil || own && !left {
 					t.Errorf("the store has %v, and no event names what was left", d.store.ids())

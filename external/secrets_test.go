@@ -29,7 +29,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
 	"github.com/ctrlkit/ctrlkit/internal/metrics"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/publish"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -148,14 +147,14 @@ func TestReturnedByUpdate(t *testing.T) {
 // A publisher publishes to more than one Secret, besides it.
 func TestPublisher(t *testing.T) {
 	inDesk(t, byName(), func(t *testing.T, d *siloDesk) {
-		p := publish.New("Connection", publish.Options[*Silo]{ConfigMaps: true, Public: []string{"address"}, Targets: func(obj *Silo) []publish.Target {
-			return []publish.Target{
+		p := &external.Publisher[*Silo]{Public: []string{"address"}, Targets: func(obj *Silo) []external.Target {
+			return []external.Target{
 				{Secret: obj.Name + "-url", Keys: map[string]string{"url": "silo://:{{.password}}@{{.address}}"}},
 				{ConfigMap: obj.Name, Keys: map[string]string{"address": "{{.address}}"}},
 			}
-		}})
+		}}
 		d.store.returns = "once"
-		d.options.Publish, d.other = p, p.Step()
+		d.options.Publish, d.other = p, p.Step("Connection")
 		d.publishing()
 		d.settle()
 		url, address := &corev1.Secret{}, &corev1.ConfigMap{}
@@ -359,10 +358,10 @@ func (d *siloDesk) explanation() string {
 }
 
 // publisher has the details published to targets.
-func (d *siloDesk) publisher(targets ...publish.Target) {
+func (d *siloDesk) publisher(targets ...external.Target) {
 	d.t.Helper()
-	p := publish.New("Connection", publish.Options[*Silo]{Elsewhere: true, Targets: func(*Silo) []publish.Target { return slices.Clone(targets) }})
-	d.options.Publish, d.other = p, p.Step()
+	p := &external.Publisher[*Silo]{Elsewhere: true, Targets: func(*Silo) []external.Target { return slices.Clone(targets) }}
+	d.options.Publish, d.other = p, p.Step("Connection")
 	d.restart()
 }
 
@@ -373,7 +372,7 @@ func TestOnceBesideARefusedTarget(t *testing.T) {
 		monitoring := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "monitoring"}}
 		d.must(d.client.Create(t.Context(), monitoring))
 		d.store.returns = "once"
-		d.publisher(publish.Target{Secret: "logs", Namespace: "monitoring"}, publish.Target{Secret: "logs", Keys: map[string]string{"key": "{{.secret}}"}})
+		d.publisher(external.Target{Secret: "logs", Namespace: "monitoring"}, external.Target{Secret: "logs", Keys: map[string]string{"key": "{{.secret}}"}})
 		data := func(namespace string) map[string][]byte {
 			secret := &corev1.Secret{}
 			if err := d.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "logs"}, secret); client.IgnoreNotFound(err) != nil {
@@ -393,7 +392,7 @@ func TestOnceBesideARefusedTarget(t *testing.T) {
 		}
 		d.store.returns = ""
 		d.restart()
-		metav1.SetMetaDataAnnotation(&monitoring.ObjectMeta, publish.FromAnnotation, "default")
+		metav1.SetMetaDataAnnotation(&monitoring.ObjectMeta, "publish.ctrlkit.dev/from", "default")
 		d.must(d.client.Update(t.Context(), monitoring))
 		d.settle()
 		if got := data("monitoring"); string(got["secret"]) != "once" || string(data("default")["secret"]) != "once" {
@@ -414,7 +413,7 @@ func TestAdoptedWithoutOnce(t *testing.T) {
 					obj.Annotations["policy.ctrlkit.dev/allow"] = policy
 				}
 			})
-			d.publisher(publish.Target{Secret: "logs", Keys: map[string]string{"dsn": "silo://:{{.secret}}@{{.address}}"}})
+			d.publisher(external.Target{Secret: "logs", Keys: map[string]string{"dsn": "silo://:{{.secret}}@{{.address}}"}})
 			for range 4 {
 				_, _ = d.reconcile()
 			}

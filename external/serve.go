@@ -21,9 +21,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// AuditPath is where an operator serves its audits, below the address of its metrics.
-const AuditPath = orphans.Path
-
 // A SystemAudit is the audit of one external system, made by [AuditOf].
 type SystemAudit struct {
 	name string
@@ -34,15 +31,15 @@ type SystemAudit struct {
 // are as for [Audit], which is called when a user asks for it.
 func AuditOf(name string, system Lister, objects func(ctx context.Context) ([]Holder, error)) SystemAudit {
 	return SystemAudit{name, func(ctx context.Context, scheme *runtime.Scheme) (orphans.System, error) {
-		found, err := Audit(ctx, system, objects)
+		unowned, missing, err := Audit(ctx, system, objects)
 		if err != nil {
 			return orphans.System{}, err
 		}
 		var result orphans.System
-		for _, r := range found.Orphans {
+		for _, r := range unowned {
 			result.Orphans = append(result.Orphans, orphans.Resource{Scope: r.Scope, ID: r.ID, Owner: r.Owner})
 		}
-		for _, obj := range found.Missing {
+		for _, obj := range missing {
 			gvk, err := apiutil.GVKForObject(obj, scheme)
 			if err != nil {
 				return orphans.System{}, err
@@ -63,7 +60,7 @@ func AuditOf(name string, system Lister, objects func(ctx context.Context) ([]Ho
 //   - They run when a user asks, in each replica, leader or not, one question after the other.
 //   - An audit that fails does not keep others from being shown. After a minute it is given up.
 func ServeAudits(mgr manager.Manager, systems func(ctx context.Context) ([]SystemAudit, error)) error {
-	return localhost.Serve(mgr, AuditPath, auditHandler(mgr.GetScheme(), systems))
+	return localhost.Serve(mgr, orphans.Path, auditHandler(mgr.GetScheme(), systems))
 }
 
 const (

@@ -25,9 +25,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/orphans"
 )
 
-// ImportPath is where an operator serves what can be imported, below the address of its metrics.
-const ImportPath = orphans.ImportPath
-
 // A SystemImport is what can be imported from one external system, made by [ImportOf].
 type SystemImport struct {
 	name string
@@ -49,7 +46,7 @@ func ImportOf[T client.Object](name string, system Importer[T], objects func(ctx
 // ServeImports serves what can be imported for "ctrlkit import", as [ServeAudits] serves audits. It
 // takes as long as the limits of the systems make it, and ends when the user does not wait any more.
 func ServeImports(mgr manager.Manager, systems func(ctx context.Context) ([]SystemImport, error)) error {
-	return localhost.Serve(mgr, ImportPath, importHandler(mgr.GetClient(), mgr.GetAPIReader(), systems))
+	return localhost.Serve(mgr, orphans.ImportPath, importHandler(mgr.GetClient(), mgr.GetAPIReader(), systems))
 }
 
 func importHandler(c client.Client, live client.Reader, systems func(ctx context.Context) ([]SystemImport, error)) http.Handler {

@@ -59,12 +59,12 @@ func TestServeAudits(t *testing.T) {
 	var systems []external.SystemAudit
 	var broken error
 	mgr := &servingManager{}
-	if err := external.ServeAudits(mgr, func(context.Context) ([]external.SystemAudit, error) { return systems, broken }); err != nil || mgr.path != external.AuditPath {
+	if err := external.ServeAudits(mgr, func(context.Context) ([]external.SystemAudit, error) { return systems, broken }); err != nil || mgr.path != orphans.Path {
 		t.Fatalf("served at %q, error %v", mgr.path, err)
 	}
 	ask := func(method string) (int, string) {
 		answer := httptest.NewRecorder()
-		mgr.handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), method, external.AuditPath, nil))
+		mgr.handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), method, orphans.Path, nil))
 		return answer.Code, answer.Body.String()
 	}
 	if code, text := ask(http.MethodGet); code != 200 || text != "{\"systems\":[]}\n" {

@@ -17,8 +17,8 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/internal/answer"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -101,7 +101,7 @@ func (s *session[T]) find(ctx context.Context) (err error) {
 		_, err = pollOf(obj)
 	}
 	if err != nil {
-		return failure.Terminal(err, ReasonWrongAnnotation, "")
+		return failure.Terminal(err, reasonWrongAnnotation, "")
 	}
 	r := recollection[T]{s}
 	r.present()
@@ -190,7 +190,7 @@ func (s *session[T]) intend(ctx context.Context) error {
 	case s.seen.exists():
 		return nil
 	}
-	if !lifecycle.PolicyOf(s.req).Allows(policy.VerbCreate) {
+	if !PolicyOf(s.req).Allows(policy.VerbCreate) {
 		if !known && s.record.step != begun {
 			return step.ErrNothingToClaim
 		}
@@ -251,7 +251,7 @@ func (s *session[T]) countUnseen() {
 	}
 	s.memory.change(s.req.Object.GetUID(), func(a *attempt) { a.seen = false })
 	if s.record.unseen > 1 {
-		s.req.Event(corev1.EventTypeWarning, ReasonNeverSeen, "Create", "The resource %s, created %s ago, was never seen, and neither were %d before it: another one is created. If reads of the system lag, raise Options.Visible of the operator",
+		s.req.Event(corev1.EventTypeWarning, reasonNeverSeen, "Create", "The resource %s, created %s ago, was never seen, and neither were %d before it: another one is created. If reads of the system lag, raise Options.Visible of the operator",
 			s.id, age(s.record.at).Round(time.Second), s.record.unseen-1)
 	}
 }
@@ -267,7 +267,7 @@ func (s *session[T]) resume() (again bool, err error) {
 
 // reconcile does what the observation requires.
 func (s *session[T]) reconcile(ctx context.Context) error {
-	allowed := lifecycle.PolicyOf(s.req)
+	allowed := PolicyOf(s.req)
 	if err := (ownership[T]{s}).secure(ctx); err != nil {
 		return err
 	}
@@ -303,7 +303,7 @@ func (s *session[T]) create(ctx context.Context) error {
 	}
 	minted := !s.options.Identity.class.chosen()
 	switch {
-	case err != nil && IsRefused(err) && minted:
+	case err != nil && answer.IsRefused(err) && minted:
 		if _, maybe := s.memory.of(obj.GetUID(), s.record); !maybe {
 			setRecord(obj, record{step: refused, at: time.Now(), token: s.record.token, uid: s.record.uid})
 		}
@@ -343,7 +343,7 @@ func (s *session[T]) callCreate(ctx context.Context, creation Creation) (id stri
 	details := make(map[string][]byte)
 	err = s.call(ctx, "create", func(ctx context.Context) (err error) {
 		ended := s.memory.called(obj.GetUID(), obj.GetGeneration(), s.record, s.req.Classify) // not if a limit has prevented the call
-		id, err = s.client.Create(ctx, obj, creation.WithDetails(details))
+		id, err = s.client.Create(answer.Context(ctx, details), obj, creation)
 		ended(cmp.Or(id, creation.Name), err)
 		return err
 	})
@@ -376,7 +376,7 @@ func (s *session[T]) recordID(ctx context.Context, id string) error {
 func (s *session[T]) update(ctx context.Context) error {
 	details := make(map[string][]byte)
 	err := s.call(ctx, "update", func(ctx context.Context) error {
-		return s.client.Update(ContextWithDetails(ctx, details), s.req.Object, s.id)
+		return s.client.Update(answer.Context(ctx, details), s.req.Object, s.id)
 	})
 	if len(details) > 0 {
 		s.memory.change(s.req.Object.GetUID(), func(a *attempt) {
@@ -409,7 +409,7 @@ func (s *session[T]) settle(ctx context.Context) error {
 		return ctrlkit.Poll(s.waitsFor(), s.options.Busy)
 	case s.seen.State == Broken:
 		return broken(s.id, &s.seen)
-	case s.seen.State == Drifted && lifecycle.PolicyOf(s.req).Allows(policy.VerbUpdate):
+	case s.seen.State == Drifted && PolicyOf(s.req).Allows(policy.VerbUpdate):
 		return ctrlkit.Poll("the update to have an effect", s.options.Busy)
 	}
 	if done, err := s.lateInitialize(ctx); err != nil || done {

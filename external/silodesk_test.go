@@ -24,7 +24,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/testkind"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -109,8 +108,8 @@ func newSiloDesk(t *testing.T, identity external.Identity[*Silo]) *siloDesk {
 	d.connector = d.store
 	d.options = external.Options[*Silo]{
 		Identity:    identity,
-		StoresOwner: true, Adopt: external.AdoptAny[*Silo],
-		Lifecycle: lifecycle.Options{Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored}},
+		StoresOwner: true, Adopt: adoptAny,
+		Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored},
 	}
 	d.restart()
 	d.another(siloKey.Name)
@@ -277,6 +276,8 @@ func (d *siloDesk) expect(kind, begins string) {
 		d.t.Errorf("%s is %q, want %q", kind, got, begins)
 	}
 }
+
+func adoptAny(*Silo, string, bool) bool { return true }
 
 var siloRules = external.NameRules{Prefix: "ours-"}
 

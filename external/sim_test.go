@@ -23,7 +23,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/journal"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -150,7 +149,7 @@ type construct func(string, external.Connector[*Depot], external.Options[*Depot]
 func (c identityClass) complete(mgr ctrl.Manager, p *sim.Process, construct construct) error {
 	options := external.Options[*Depot]{
 		Identity: c.identity, Poll: time.Minute, Busy: 20 * time.Second, ConnectionSecret: connectionOf,
-		Lifecycle: lifecycle.Options{Watches: watchedByDepots()},
+		Watches: watchedByDepots(),
 	}
 	lookout, err := newLookout(mgr.GetLogger())
 	if err != nil {
@@ -275,7 +274,7 @@ func obey(w *sim.World) {
 	for i := range list.Items {
 		d := &list.Items[i]
 		ready := meta.FindStatusCondition(d.Status.Conditions, "Ready")
-		if ready == nil || ready.Reason != external.ReasonCreationUnknown {
+		if ready == nil || ready.Reason != "CreationUnknown" {
 			continue
 		}
 		annotation, value := external.IntentAnnotation, `"none"`
@@ -290,7 +289,7 @@ func obey(w *sim.World) {
 // audit ends a run that has left something in the system, or has lost something.
 func audit(w *sim.World) {
 	searchDepots(w)
-	found, err := external.Audit(context.Background(), inventory{w}, func(context.Context) ([]external.Holder, error) {
+	unowned, missing, err := external.Audit(context.Background(), inventory{w}, func(context.Context) ([]external.Holder, error) {
 		var all []external.Holder
 		list := sim.List(w, &DepotList{}, "")
 		for i := range list.Items {
@@ -298,7 +297,7 @@ func audit(w *sim.World) {
 		}
 		return all, nil
 	})
-	if err != nil || len(found.Orphans)+len(found.Missing) > 0 {
-		panic(fmt.Sprintf("the audit has found orphans %v, missing %d: %v", found.Orphans, len(found.Missing), err))
+	if err != nil || len(unowned)+len(missing) > 0 {
+		panic(fmt.Sprintf("the audit has found orphans %v, missing %d: %v", unowned, len(missing), err))
 	}
 }

@@ -137,7 +137,7 @@ func (c storeClient) Observe(_ context.Context, obj *Silo, id string) (external.
 	return o, nil
 }
 
-func (c storeClient) Create(_ context.Context, obj *Silo, by external.Creation) (string, error) {
+func (c storeClient) Create(ctx context.Context, obj *Silo, by external.Creation) (string, error) {
 	if err := c.called("create"); err != nil {
 		return "", err
 	}
@@ -160,7 +160,7 @@ func (c storeClient) Create(_ context.Context, obj *Silo, by external.Creation) 
 		c.tokens[by.Token] = id
 	}
 	if c.returns != "" {
-		by.Keep(map[string][]byte{"secret": []byte(c.returns)})
+		external.Keep(ctx, map[string][]byte{"secret": []byte(c.returns)})
 	}
 	c.all[id] = &stored{id: id, token: by.Token, tag: by.Tag, owner: c.ownerOf(obj), size: obj.Spec.Size, made: time.Now()}
 	return id, nil

@@ -350,7 +350,7 @@ func TestReadsThatLagMore(t *testing.T) {
 				if made := len(d.store.all); made > most {
 					t.Errorf("%d resources", made)
 				}
-				if warned := slices.ContainsFunc(recorded(d), func(e string) bool { return strings.Contains(e, external.ReasonNeverSeen) }); warned != (len(d.store.all) > 2) {
+				if warned := slices.ContainsFunc(recorded(d), func(e string) bool { return strings.Contains(e, "NeverSeen") }); warned != (len(d.store.all) > 2) {
 					t.Errorf("%d resources, warned %t", len(d.store.all), warned)
 				}
 			})

@@ -11,7 +11,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -33,7 +32,9 @@ func NewWrong[T client.Object](name string, connector Connector[T], options Opti
 	if mistake == BelievesReads {
 		e.options.Visible = 1
 	}
-	return lifecycle.New(name, &wrong[T]{external: e, mistake: mistake}, e.options.Lifecycle)
+	w, funcs := &wrong[T]{external: e, mistake: mistake}, e.funcs()
+	funcs.Claim, funcs.Delete = w.claim, w.delete
+	return e.step(name, funcs)
 }
 
 type wrong[T client.Object] struct {
@@ -42,14 +43,14 @@ type wrong[T client.Object] struct {
 	tokens  atomic.Int64
 }
 
-func (w *wrong[T]) Claim(ctx context.Context, req *step.Request[T]) error {
+func (w *wrong[T]) claim(ctx context.Context, req *step.Request[T]) error {
 	switch w.mistake {
 	case NoMemory:
 		w.memory = newMemory()
 	case BelievesReads: // also of a resource that was never seen
 		w.memory.change(req.Object.GetUID(), func(a *attempt) { a.seen = true })
 	}
-	err := w.external.Claim(ctx, req)
+	err := w.external.claim(ctx, req)
 	s, ok := step.Lookup(req, w.session)
 	if err != nil || !ok || s.record.step != begun {
 		return err
@@ -69,7 +70,7 @@ func (w *wrong[T]) Claim(ctx context.Context, req *step.Request[T]) error {
 	return err
 }
 
-func (w *wrong[T]) Delete(ctx context.Context, req *step.Request[T]) error {
+func (w *wrong[T]) delete(ctx context.Context, req *step.Request[T]) error {
 	if w.mistake == DeletesOnlyKnown && IDOf(req.Object) == "" {
 		return nil
 	}
@@ -77,5 +78,5 @@ func (w *wrong[T]) Delete(ctx context.Context, req *step.Request[T]) error {
 		w.memory.see(req.Object.GetUID(), "", r)
 		w.memory.change(req.Object.GetUID(), func(a *attempt) { a.last = time.Time{} })
 	}
-	return w.external.Delete(ctx, req)
+	return w.external.delete(ctx, req)
 }

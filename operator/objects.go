@@ -41,8 +41,8 @@ import (
 //
 //	  - The values of ready are the status of the condition Ready, "None" without one; reason is
 //	    its reason, and "other" for all but the 30 that most objects of the kind have.
-//	  - Managed is the reason of the condition Managed of packages external and lifecycle, which
-//	    is the policy of the object; empty without one.
+//	  - Managed is the reason of the condition Managed of package external, which is the
+//	    policy of the object; empty without one.
 //	  - An object is unready since its creation, or since the last transition of Ready.
 //	  - The two histograms have each time that an object became ready, or was gone, since the
 //	    process leads; the counter has each transition of the condition Drifted to True.

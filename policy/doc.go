@@ -28,5 +28,5 @@
 //     its status is not refreshed either.
 //
 // The package reads and writes nothing, so that the packages of API types can import it for
-// [RequestStatus]. Package lifecycle reads and watches namespaces for an engine.
+// [RequestStatus]. Package external reads and watches namespaces for an engine.
 package policy

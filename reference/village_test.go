@@ -23,7 +23,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/testkind"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -121,16 +120,16 @@ func newVillage(t *testing.T, change ...func(*reference.Options[*Barn, *Yard])) 
 func (v *village) restart(change ...func(*reference.Options[*Barn, *Yard])) {
 	v.t.Helper()
 	v.yardOf = newYardReference(change...)
-	ignored := lifecycle.Options{Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored}}
+	ignored := policy.Defaults{Namespaces: policy.NamespacesIgnored}
 	var err error
 	v.yards, err = step.New(step.Options[*Yard]{Name: "yards", Client: counting{v.client, v}, APIReader: v.client},
 		external.New("Yard", external.Connector[*Yard](desk[*Yard]{v, func(context.Context, *step.Request[*Yard]) (string, error) { return "", nil }}), external.Options[*Yard]{
-			Identity: external.ByName(func(obj *Yard) (string, error) { return obj.Name, nil }), Lifecycle: ignored,
+			Identity: external.ByName(func(obj *Yard) (string, error) { return obj.Name, nil }), Policy: ignored,
 		}), reference.Protect(v.yardOf))
 	v.must(err)
 	v.barns, err = step.New(step.Options[*Barn]{Name: "barns", Client: counting{v.client, v}, APIReader: v.client},
 		external.New("Barn", external.Connector[*Barn](desk[*Barn]{v, v.yardOfBarn}), external.Options[*Barn]{
-			Identity: external.ByName(func(obj *Barn) (string, error) { return obj.Name, nil }), Lifecycle: ignored,
+			Identity: external.ByName(func(obj *Barn) (string, error) { return obj.Name, nil }), Policy: ignored,
 			References: []reference.Of[*Barn]{v.yardOf},
 		}))
 	v.must(err)

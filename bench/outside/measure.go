@@ -26,7 +26,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/external"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step"
 )
@@ -141,7 +140,7 @@ func (m *measurement) operator(config *rest.Config, system *system) (ctrl.Manage
 		external.New("Widget", external.Connector[*widget.Widget](system), external.Options[*widget.Widget]{
 			Identity: external.ByName(func(obj *widget.Widget) (string, error) { return "w-" + string(obj.UID), nil }),
 			Poll:     m.poll, StoresOwner: true,
-			Lifecycle: lifecycle.Options{Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored}},
+			Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored},
 		}))
 	if err != nil {
 		return nil, err

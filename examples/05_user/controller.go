@@ -10,7 +10,6 @@ import (
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
 	"github.com/ctrlkit/ctrlkit/external"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/operator"
 	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -50,7 +49,7 @@ func addControllers(mgr ctrl.Manager, d dependencies) error {
 	if err := reference.Guard(mgr, guard, credentialsOf); err != nil {
 		return err
 	}
-	err = step.Control(mgr, step.Options[*v1.User]{Name: "user", SkipUnchanged: true}, lifecycle.New("User", ofUsers, ofUsers.options()))
+	err = step.Control(mgr, step.Options[*v1.User]{Name: "user", SkipUnchanged: true}, ofUsers.step())
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 )
 
 // rejecting is a server that rejects every login.
@@ -46,7 +45,7 @@ func TestCredentials(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			of := accounts{dependencies{connect: rejecting, newPassword: newPassword}, newUserServerReference()}
-			users := lifecycle.New("User", of, of.options())
+			users := of.step()
 			options := []ctrlkittest.Option{ctrlkittest.WithScheme(simScheme(t)), ctrlkittest.WithCRDs("config/crd/bases"), ctrlkittest.WithObjects(tt.objects...)}
 			got := ctrlkittest.Do(t, users, newShop(), options...)
 			if ready := got.Conditions[condition.Ready]; !strings.HasPrefix(ready, tt.want) || got.Passed {

@@ -18,8 +18,8 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
+	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -41,18 +41,13 @@ func newUserServerReference() *reference.Reference[*v1.User, *v1.Server] {
 	})
 }
 
-var (
-	_ lifecycle.Claimer[*v1.User]       = accounts{}
-	_ lifecycle.StatusUpdater[*v1.User] = accounts{}
-)
-
-// options returns the options of the step of accounts, with the conditions of a User and the watch
-// of Servers.
-func (a accounts) options() lifecycle.Options {
-	return lifecycle.Options{
+// step returns the step of accounts, with the conditions of a User and the watch of Servers.
+func (a accounts) step() step.Step[*v1.User] {
+	return external.Simple("User", external.Funcs[*v1.User]{
+		Claim: a.claim, Claimed: a.claimed, CreateOrUpdate: a.createOrUpdate, UpdateStatus: a.updateStatus, Delete: a.delete,
 		Refresh: poll, Watches: append(a.server.Watches(), step.Watch{Object: &corev1.Secret{}, Read: true, Owned: true}), // credentials, and passwords
 		Conditions: append([]condition.Declaration{{Type: v1.ConditionServerFound}, {Type: v1.ConditionInSync, Informational: true}}, a.server.Conditions()...),
-	}
+	})
 }
 
 // baseOf returns what the names of the accounts of a User begin with. The UID makes it unique, so
@@ -64,8 +59,8 @@ func baseOf(user *v1.User) string {
 // namesOf returns the names of both accounts.
 func namesOf(user *v1.User) [2]string { return [2]string{baseOf(user) + "_a", baseOf(user) + "_b"} }
 
-// Claim waits for the Server, and records the name that the accounts will have.
-func (a accounts) Claim(ctx context.Context, req *step.Request[*v1.User]) error {
+// claim waits for the Server, and records the name that the accounts will have.
+func (a accounts) claim(ctx context.Context, req *step.Request[*v1.User]) error {
 	if _, err := a.serverOf(ctx, req); err != nil {
 		return err
 	}
@@ -76,14 +71,14 @@ func (a accounts) Claim(ctx context.Context, req *step.Request[*v1.User]) error 
 	return nil
 }
 
-// Claimed reports whether there may be accounts. Users can remove an annotation, but not change
+// claimed reports whether there may be accounts. Users can remove an annotation, but not change
 // the status.
-func (accounts) Claimed(user *v1.User) bool {
+func (accounts) claimed(user *v1.User) bool {
 	return user.Annotations[v1.AccountAnnotation] != "" || len(user.Status.Accounts) > 0
 }
 
-// CreateOrUpdate makes the accounts as the User wants them, and publishes the password.
-func (a accounts) CreateOrUpdate(ctx context.Context, req *step.Request[*v1.User]) error {
+// createOrUpdate makes the accounts as the User wants them, and publishes the password.
+func (a accounts) createOrUpdate(ctx context.Context, req *step.Request[*v1.User]) error {
 	if err := a.server.Hold(ctx, req); err != nil {
 		return err
 	}
@@ -99,8 +94,8 @@ func (a accounts) CreateOrUpdate(ctx context.Context, req *step.Request[*v1.User
 	return ctrlkit.RequeueWithin(next)
 }
 
-// UpdateStatus only reads. The Server stays all the same.
-func (a accounts) UpdateStatus(ctx context.Context, req *step.Request[*v1.User]) error {
+// updateStatus only reads. The Server stays all the same.
+func (a accounts) updateStatus(ctx context.Context, req *step.Request[*v1.User]) error {
 	server, found, err := a.connect(ctx, req)
 	if err != nil {
 		return err
@@ -120,9 +115,9 @@ func (a accounts) use(ctx context.Context, req *step.Request[*v1.User]) error {
 	return a.server.Hold(ctx, req)
 }
 
-// Delete drops both accounts. The Secret has an owner reference. A deletion that can't continue
+// delete drops both accounts. The Secret has an owner reference. A deletion that can't continue
 // says what a person can do about it.
-func (a accounts) Delete(ctx context.Context, req *step.Request[*v1.User]) error {
+func (a accounts) delete(ctx context.Context, req *step.Request[*v1.User]) error {
 	connected, _, err := a.connect(ctx, req)
 	for _, name := range namesOf(req.Object) {
 		if err == nil {

@@ -140,8 +140,8 @@ var attacks = []struct {
 	{"the same name", func(a *attack) {
 		obj := a.add(a.tenant, "thief", a.id)
 		a.refused(obj)
-		for _, word := range []string{string(a.victim.GetUID()), external.FormerOwner, external.NoOwner} {
-			a.annotate(obj, external.IDAnnotation, a.id, external.AdoptFromAnnotation, word)
+		for _, word := range []string{string(a.victim.GetUID()), "former", "none"} {
+			a.annotate(obj, external.IDAnnotation, a.id, "external.ctrlkit.dev/adopt-from", word)
 			a.refused(obj)
 		}
 	}},
@@ -204,8 +204,8 @@ var attacks = []struct {
 			obj.SetResourceVersion("")
 			exampletest.Must(a, a.as.Create(a.Context(), obj))
 			a.refused(obj)
-			for _, word := range []string{string(a.victim.GetUID()), external.FormerOwner, external.NoOwner} {
-				a.annotate(obj, external.AdoptFromAnnotation, word)
+			for _, word := range []string{string(a.victim.GetUID()), "former", "none"} {
+				a.annotate(obj, "external.ctrlkit.dev/adopt-from", word)
 				a.refused(obj)
 			}
 		}
@@ -232,12 +232,12 @@ func takesBack(a *attack) {
 	a.awaitReady(giver)
 	taker := a.add(a.Namespace, "taker", "given", external.IDAnnotation, "given")
 	a.refused(taker)
-	a.annotate(giver, external.GiveToAnnotation, string(taker.GetUID()))
+	a.annotate(giver, "external.ctrlkit.dev/give-to", string(taker.GetUID()))
 	a.awaitReady(taker)
 	given := a.row("given")
 	third := a.add(a.tenant, "third", "given", external.IDAnnotation, "given")
 	for _, to := range []string{"-", string(third.GetUID()), "-"} {
-		a.annotate(giver, external.GiveToAnnotation, to)
+		a.annotate(giver, "external.ctrlkit.dev/give-to", to)
 		a.refused(third)
 		a.restart("everywhere")
 		a.refused(third)
@@ -263,7 +263,7 @@ func adoptsOpened(a *attack) {
 	thieves := []client.Object{
 		a.add(a.tenant, "super", "postgres"),
 		a.add(a.tenant, "super-id", "own", external.IDAnnotation, "postgres"),
-		a.add(a.tenant, "super-none", "postgres", external.IDAnnotation, "postgres", external.AdoptFromAnnotation, external.NoOwner),
+		a.add(a.tenant, "super-none", "postgres", external.IDAnnotation, "postgres", "external.ctrlkit.dev/adopt-from", "none"),
 	}
 	early := a.add(a.tenant, "early", "legacy_1", external.IDAnnotation, "legacy_1")
 	refused := func() {
@@ -279,7 +279,7 @@ func adoptsOpened(a *attack) {
 	a.refused(early)
 	a.deletes(early)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.tenant}}
-	opens := client.RawPatch(types.MergePatchType, []byte(fmt.Sprintf(`{"metadata":{"annotations":{%q:"legacy_*"}}}`, external.AdoptAnnotation)))
+	opens := client.RawPatch(types.MergePatchType, []byte(fmt.Sprintf(`{"metadata":{"annotations":{%q:"legacy_*"}}}`, "external.ctrlkit.dev/adopt")))
 	if err := a.as.Patch(a.Context(), namespace, opens); !apierrors.IsForbidden(err) {
 		a.Errorf("the tenant may open the namespace: %v", err)
 	}
@@ -325,12 +325,12 @@ func lostOwner(a *attack) {
 	left := a.row("lost")
 	a.stop = a.operate("everywhere", 10)
 	finder := a.add(a.tenant, "finder", "lost")
-	for _, word := range []string{"-", string(lost.GetUID()), external.FormerOwner, external.NoOwner} {
-		a.annotate(finder, external.IDAnnotation, "lost", external.AdoptFromAnnotation, word)
+	for _, word := range []string{"-", string(lost.GetUID()), "former", "none"} {
+		a.annotate(finder, external.IDAnnotation, "lost", "external.ctrlkit.dev/adopt-from", word)
 		a.refused(finder)
 	}
 	a.deletes(finder)
-	annotations := []string{external.AdoptFromAnnotation, external.FormerOwner}
+	annotations := []string{"external.ctrlkit.dev/adopt-from", "former"}
 	for key, value := range was.GetAnnotations() {
 		annotations = append(annotations, key, value)
 	}
@@ -340,7 +340,7 @@ func lostOwner(a *attack) {
 		a.Errorf("what was left, %s, is %s", left, now)
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}
-	a.Patch(a.T, namespace, fmt.Sprintf(`{"metadata":{"annotations":{%q:"lost"}}}`, external.AdoptAnnotation))
+	a.Patch(a.T, namespace, fmt.Sprintf(`{"metadata":{"annotations":{%q:"lost"}}}`, "external.ctrlkit.dev/adopt"))
 	a.awaitReady(restored)
 	a.deletes(restored)
 	if now := a.row("lost"); now != "" {

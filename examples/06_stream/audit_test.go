@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/examples/06_stream/natsserver"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/external"
+	"github.com/ctrlkit/ctrlkit/internal/orphans"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -78,15 +80,13 @@ func TestAudits(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer := httptest.NewRecorder()
-	mgr.handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, external.AuditPath, nil))
+	mgr.handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, orphans.Path, nil))
 	want := `{"systems":[{"name":"nats://127.0.0.1:1","error":"listing the resources: connecting to the server at nats://127.0.0.1:1: nats: no servers available for connection"},` +
 		`{"name":"` + address + `","orphans":[{"id":"LEAK","owner":"gone"}],"missing":[{"group":"nats.ctrlkit.dev","kind":"Stream","namespace":"default","name":"lost","id":"LOST"}]}]}` + "\n"
 	if diff := cmp.Diff(want, answer.Body.String()); diff != "" || answer.Code != http.StatusOK {
 		t.Errorf("%d (-want +got):\n%s", answer.Code, diff)
 	}
-	if err := s.pool.CloseAll(); err != nil {
-		t.Error(err)
-	}
+	closePool(t, s)
 }
 
 // The manifests of streams that exist have specs by which nothing is to be changed but the owner.
@@ -135,9 +135,7 @@ func TestImports(t *testing.T) {
 			t.Errorf("%s: drift %v, error %v", name, seen.Drift, err)
 		}
 	}
-	if err := s.pool.CloseAll(); err != nil {
-		t.Error(err)
-	}
+	closePool(t, s)
 }
 
 // newAccounts starts a server with the accounts shop and blog, with two users of shop, and perhaps one for
@@ -208,7 +206,7 @@ func testAccounts(t *testing.T, open bool) {
 	mgr, s := &auditManager{client: c, scheme: simScheme(t)}, newServers(address, dialNATS)
 	exampletest.Must(t, external.ServeAudits(mgr, s.audits(c, c)))
 	answer := httptest.NewRecorder()
-	mgr.handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, external.AuditPath, nil))
+	mgr.handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, orphans.Path, nil))
 	want := `{"systems":[{"name":"` + address + `","orphans":[{"scope":"BLOG","id":"LOST","owner":"gone"}],"missing":[` +
 		`{"group":"nats.ctrlkit.dev","kind":"Stream","namespace":"blog","name":"blog","id":"BLOG"},{"group":"nats.ctrlkit.dev","kind":"Stream","namespace":"shop","name":"lost","id":"LOST"}]}]}` + "\n"
 	if diff := cmp.Diff(want, answer.Body.String()); diff != "" {
@@ -218,7 +216,7 @@ func testAccounts(t *testing.T, open bool) {
 		t.Fatal(err)
 	}
 	answer = httptest.NewRecorder()
-	mgr.handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, external.ImportPath+"?namespace=mine", nil))
+	mgr.handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, orphans.ImportPath+"?namespace=mine", nil))
 	var got struct {
 		Systems []struct {
 			Error   string
@@ -239,7 +237,15 @@ func testAccounts(t *testing.T, open bool) {
 	if diff := cmp.Diff(wanted, streams); diff != "" || got.Systems[0].Error != "" {
 		t.Errorf("error %q (-want +got):\n%s", got.Systems[0].Error, diff)
 	}
-	if err := s.pool.CloseAll(); err != nil {
+	closePool(t, s)
+}
+
+// closePool closes the connections, as the end of the operator does.
+func closePool(t *testing.T, s *servers) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.pool.Start(ctx); err != nil {
 		t.Error(err)
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/06_stream/api/v1"
 	"github.com/ctrlkit/ctrlkit/external"
-	"github.com/ctrlkit/ctrlkit/lifecycle"
 	"github.com/ctrlkit/ctrlkit/operator"
 	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -65,7 +64,7 @@ func addControllers(mgr ctrl.Manager, s settings) error {
 		external.New("Consumer", consumers{servers, streamOf}, external.Options[*v1.Consumer]{
 			Identity: external.ByName(consumerName), Poll: s.poll, References: []reference.Of[*v1.Consumer]{streamOf},
 			StoresOwner:      true,
-			Lifecycle:        lifecycle.Options{Watches: watchesOfCredentials()},
+			Watches:          watchesOfCredentials(),
 			ConnectionSecret: func(obj *v1.Consumer) string { return obj.Spec.ConnectionSecret },
 			Calls: external.Calls[*v1.Consumer]{Deadline: 5 * time.Second, System: func(obj *v1.Consumer) string {
 				if server := obj.Status.Server; server != nil {

@@ -224,12 +224,12 @@ func checkRepair(t *testing.T, c *cluster) {
 	_, err = c.js.UpdateStream(t.Context(), edited)
 	exampletest.Must(t, err)
 	now = c.reconcileNow(t, "orders", "four")
-	if drift := meta.FindStatusCondition(now.Status.Conditions, external.ConditionDrifted); drift == nil || drift.Status != metav1.ConditionTrue || drift.Message != "spec.maxMessages" {
+	if drift := meta.FindStatusCondition(now.Status.Conditions, "Drifted"); drift == nil || drift.Status != metav1.ConditionTrue || drift.Message != "spec.maxMessages" {
 		t.Errorf("the condition Drifted is %+v", drift)
 	}
 	c.Patch(t, orders, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, policy.AllowAnnotation))
 	c.stream(t, "orders", "repaired", func(s *v1.Stream) bool {
-		return meta.IsStatusConditionFalse(s.Status.Conditions, external.ConditionDrifted)
+		return meta.IsStatusConditionFalse(s.Status.Conditions, "Drifted")
 	})
 	if got := c.config(t, "ORDERS").MaxMsgs; got != 10000 {
 		t.Errorf("without the policy the stream has room for %d messages", got)
@@ -287,14 +287,14 @@ func checkAdoption(t *testing.T, c *cluster) {
 	exampletest.Must(t, c.Add(t.Context(), events))
 	refused := c.stream(t, "events", "refused", func(s *v1.Stream) bool {
 		stalled := meta.FindStatusCondition(s.Status.Conditions, condition.Stalled)
-		return stalled != nil && stalled.Reason == external.ReasonForeign
+		return stalled != nil && stalled.Reason == "BelongsToAnother"
 	})
 	ctrlkittest.CheckConditions(t, refused)
 	if got := c.config(t, "EVENTS"); got.Metadata[ownerKey] != "" || len(got.Subjects) != 1 {
 		t.Errorf("the stream of another was changed: %+v", got)
 	}
 
-	c.Patch(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: events.Namespace}}, fmt.Sprintf(`{"metadata":{"annotations":{%q:"EVENTS"}}}`, external.AdoptAnnotation))
+	c.Patch(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: events.Namespace}}, fmt.Sprintf(`{"metadata":{"annotations":{%q:"EVENTS"}}}`, "external.ctrlkit.dev/adopt"))
 	c.Patch(t, events, fmt.Sprintf(`{"metadata":{"annotations":{%q:"EVENTS",%q:"retain"}}}`, external.IDAnnotation, policy.ReclaimAnnotation))
 	now := c.stream(t, "events", "ready", exampletest.Ready[*v1.Stream])
 	if now.Spec.MaxMessages == nil || *now.Spec.MaxMessages != 500 {
@@ -336,12 +336,12 @@ func checkTaker(t *testing.T, c *cluster, owner *v1.Stream) {
 	_, err := c.js.Publish(t.Context(), "more", []byte("a message"))
 	exampletest.Must(t, err)
 	taker := &v1.Stream{ObjectMeta: c.In("taker"), Spec: v1.StreamSpec{Name: "EVENTS", Subjects: []string{"theirs"}}}
-	taker.Annotations = map[string]string{external.IDAnnotation: "EVENTS", external.AdoptFromAnnotation: string(owner.UID)}
+	taker.Annotations = map[string]string{external.IDAnnotation: "EVENTS", "external.ctrlkit.dev/adopt-from": string(owner.UID)}
 	exampletest.Must(t, c.Add(t.Context(), taker))
 	refused := c.stream(t, "taker", "refused", func(s *v1.Stream) bool {
 		return meta.IsStatusConditionPresentAndEqual(s.Status.Conditions, condition.Stalled, metav1.ConditionTrue)
 	})
-	if got := meta.FindStatusCondition(refused.Status.Conditions, condition.Stalled); got.Reason != external.ReasonForeign || strings.Contains(got.Message, "annotation") {
+	if got := meta.FindStatusCondition(refused.Status.Conditions, condition.Stalled); got.Reason != "BelongsToAnother" || strings.Contains(got.Message, "annotation") {
 		t.Errorf("the taker is %s: %s", got.Reason, got.Message)
 	}
 	exampletest.Must(t, c.Delete(t.Context(), taker))

@@ -210,7 +210,7 @@ func (p tablesTest) checkOwnership(t *testing.T) {
 
 	taker := p.add(t, "taker", id)
 	p.refused(t, "taker")
-	p.Patch(t, taker, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, external.AdoptFromAnnotation, giver.UID))
+	p.Patch(t, taker, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, "external.ctrlkit.dev/adopt-from", giver.UID))
 	p.refused(t, "taker")
 	exampletest.Must(t, p.Cluster.Delete(t.Context(), taker))
 	p.Gone(t, taker)
@@ -220,7 +220,7 @@ func (p tablesTest) checkOwnership(t *testing.T) {
 
 	heir := p.add(t, "heir", id)
 	p.refused(t, "heir")
-	p.Patch(t, giver, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, external.GiveToAnnotation, heir.UID))
+	p.Patch(t, giver, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, "external.ctrlkit.dev/give-to", heir.UID))
 	exampletest.Await(t, p.Cluster, "heir", exampletest.Ready[*v1.Stream])
 	exampletest.Must(t, p.Cluster.Delete(t.Context(), giver))
 	p.Gone(t, giver)
@@ -240,7 +240,7 @@ func (p tablesTest) refused(t *testing.T, name string) {
 	now := exampletest.Await(t, p.Cluster, name, func(s *v1.Stream) bool {
 		return meta.IsStatusConditionPresentAndEqual(s.Status.Conditions, condition.Stalled, metav1.ConditionTrue)
 	})
-	if got := meta.FindStatusCondition(now.Status.Conditions, condition.Stalled); got.Reason != external.ReasonForeign || strings.Contains(got.Message, "annotation") {
+	if got := meta.FindStatusCondition(now.Status.Conditions, condition.Stalled); got.Reason != "BelongsToAnother" || strings.Contains(got.Message, "annotation") {
 		t.Errorf("%s is %s: %s", name, got.Reason, got.Message)
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/internal/explanation"
+	"github.com/ctrlkit/ctrlkit/internal/orphans"
 	"github.com/ctrlkit/ctrlkit/internal/view"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/operator"
@@ -31,7 +32,7 @@ func TestNamesOfOtherSitesAreRefused(t *testing.T) {
 	must(t, operator.Observe(mgr, operator.WithPage()))
 	must(t, external.ServeAudits(mgr, func(context.Context) ([]external.SystemAudit, error) { return nil, nil }))
 	must(t, external.ServeImports(mgr, func(context.Context) ([]external.SystemImport, error) { return nil, nil }))
-	if want := []string{explanation.Path, view.Path, external.AuditPath, external.ImportPath}; !slices.Equal(mgr.paths, want) {
+	if want := []string{explanation.Path, view.Path, orphans.Path, orphans.ImportPath}; !slices.Equal(mgr.paths, want) {
 		t.Fatalf("served are %q, want %q", mgr.paths, want)
 	}
 	server := httptest.NewServer(&mgr.mux)

@@ -170,7 +170,7 @@ func TestReferenceIsComplete(t *testing.T) {
 	}{
 		"annotation": {`"((?:[a-z]+\.)*ctrlkit\.dev/[a-z-]*)"`, "`%s", 15},
 		"policy":     {`Annotation += [Dd]omain \+ "(/[a-z-]+)"`, "`policy.ctrlkit.dev%s`", 4},
-		"condition":  {`\bCondition[A-Z]\w+ += "([A-Z]\w+)"`, "`%s`", 7},
+		"condition":  {`\b[Cc]ondition[A-Z]\w+ += "([A-Z]\w+)"`, "`%s`", 7},
 		"reason":     {`\b[Rr]eason[A-Z]\w+ += "([A-Z]\w+)"`, "`%s`", 40},
 		"series":     {`"(ctrlkit_[a-z_]+)"`, "`%s`", 11},
 		"exit code":  {`\bexit[A-Z]\w+ += ([0-9]+)`, "\n| %s | ", 4},

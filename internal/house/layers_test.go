@@ -72,6 +72,7 @@ var layers = map[string]int{
 	"internal/references":    0,
 	"internal/wiring":        1,
 	"internal/refusal":       0,
+	"internal/answer":        0,
 	"internal/orphans":       1,
 	"internal/restmapper":    0,
 	"internal/explanation":   4, // what an operator says of itself, independent of the engine
@@ -79,10 +80,8 @@ var layers = map[string]int{
 	"operator":               6, // imports no engine: see independent
 	"internal/permission":    0,
 	"policy":                 1,
-	"lifecycle":              6,
 	"handlers":               6,
 	"reference":              5, // its protection is a step
-	"publish":                6,
 	"external":               7,
 
 	// The language, which knows nothing of the tower: it is a compiler, and ends in the model.

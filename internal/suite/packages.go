@@ -28,7 +28,7 @@ var raced = []string{
 
 // racedLater are those whose tests are simulations, in which one goroutine runs at a time. The race
 // detector makes them five times slower, and runs in the second ring.
-var racedLater = []string{"./apply", "./external", "./lifecycle", "./reference", "./step"}
+var racedLater = []string{"./apply", "./external", "./reference", "./step"}
 
 // alone are the packages whose tests have a binary of their own. The command is started hundreds of
 // times, and says what a start costs; the SQL server compiles WebAssembly for 0.7 seconds before
@@ -39,7 +39,7 @@ var alone = []string{"./internal/command", "./examples/05_user", "./examples/int
 // waits for one of them alone.
 var longest = []string{
 	"./internal/command/live", "./internal/command", "./external", "./controlplane", "./sim", "./sim/internal/mutants", "./internal/plan",
-	"./internal/program", "./examples/05_user", "./examples/06_stream", "./lifecycle", "./internal/scaffold",
+	"./internal/program", "./examples/05_user", "./examples/06_stream", "./internal/scaffold",
 }
 
 // tested returns the packages of the workspace that have tests, in which the longest begin.

@@ -16,7 +16,6 @@ const (
 	conditionPath    = rootPath + "/condition"
 	externalPath     = rootPath + "/external"
 	handlersPath     = rootPath + "/handlers"
-	lifecyclePath    = rootPath + "/lifecycle"
 	referencePath    = rootPath + "/reference"
 	statePath        = rootPath + "/state"
 	stepPath         = rootPath + "/step"

@@ -190,10 +190,10 @@ func (s *setup) library(call *ast.CallExpr, f *types.Func) {
 			s.controllers[engineOf(t.String())] = call.Pos()
 		}
 		s.watchAll(call)
-	case path == lifecyclePath || path == externalPath:
+	case path == externalPath && f.Signature().Recv() == nil:
 		s.watched["k8s.io/api/core.Namespace"] = true // for policies
 		for _, t := range arguments {
-			s.polled[t.String()] = path == externalPath || s.polled[t.String()]
+			s.polled[t.String()] = f.Name() == "New" || s.polled[t.String()] // Simple with Refresh alone
 		}
 		s.watchAll(call)
 	case path == applyPath || path == referencePath || path == statePath && f.Name() == "Enqueue":
@@ -301,7 +301,7 @@ func (s *setup) literal(at inspector.Cursor, literal *ast.CompositeLit) {
 		if k, ok := kindOf(n.TypeArgs().At(0)); ok {
 			s.watched[k.key()] = true
 		}
-	case path == lifecyclePath && name == "Options":
+	case path == externalPath && name == "Funcs":
 		p.fields(literal, func(field *types.Var, _ ast.Expr) {
 			if field.Name() == "Refresh" {
 				s.polled[""] = true

@@ -15,7 +15,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// The annotations of packages external and lifecycle, which stand above this one. A test of
+// The annotations of package external, which stands above this one. A test of
 // package external compares them.
 const (
 	IDAnnotation       = "external.ctrlkit.dev/id"
