@@ -188,7 +188,7 @@ func (p policy) with(current client.Object, manager string) (policy, error) {
 	if theirs == nil {
 		return p, nil
 	}
-	allowed := objectpolicy.Resolve(theirs, nil, objectpolicy.Defaults{Namespaces: objectpolicy.NamespacesIgnored})
+	allowed := objectpolicy.Resolve(theirs, nil, objectpolicy.Defaults{IgnoreNamespaces: true})
 	p.frozen = !allowed.Allows(objectpolicy.VerbUpdate)
 	if !allowed.Allows(objectpolicy.VerbDelete) {
 		p.words = slices.DeleteFunc(slices.Clone(p.words), func(word Policy) bool { return slices.Contains(replacing, word) }) // it would be deleted

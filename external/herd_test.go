@@ -148,7 +148,7 @@ func startSilos(t *testing.T, o siloOperator) client.Client {
 		options.Recorder = mgr.GetEventRecorder("silos")
 	}
 	silo := step.Step[*Silo](external.New("Silo", o.connector, external.Options[*Silo]{
-		Identity: byName(), Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored},
+		Identity: byName(), Policy: policy.Defaults{IgnoreNamespaces: true},
 	}))
 	if len(o.beside) > 0 {
 		silo = step.Group("All", append([]step.Step[*Silo]{silo}, o.beside...)...)

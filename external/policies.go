@@ -59,13 +59,13 @@ func ResolvePolicy(ctx context.Context, reader client.Reader, object client.Obje
 //
 // The scheme of the manager has the core types, and the role of the operator get, list and watch
 // for namespaces, in a ClusterRole. An operator that is not given that says so, with
-// [policy.NamespacesIgnored]: then nothing is read and nothing is watched.
+// [policy.Defaults.IgnoreNamespaces]: then nothing is read and nothing is watched.
 //
 // Namespaces are cached whole, not only their metadata, which is nearly all of them: so they are
 // in the cache once for all that reads them, an idle object costs no read, and an operator that
 // stops leaves no goroutine, which the watch of metadata does.
 func PolicyWatches(defaults policy.Defaults) []step.Watch {
-	if defaults.Namespaces == policy.NamespacesIgnored {
+	if defaults.IgnoreNamespaces {
 		return nil
 	}
 	return []step.Watch{{Object: &corev1.Namespace{}, NamedBy: policyNamespaceOf, Changed: policyChanged}}

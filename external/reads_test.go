@@ -111,7 +111,7 @@ func changedCredentials(t *testing.T, change func(o *external.Options[*Silo])) {
 	used := &uses{}
 	options := external.Options[*Silo]{
 		Identity: byName(), Poll: 100 * time.Hour,
-		Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored},
+		Policy: policy.Defaults{IgnoreNamespaces: true},
 	}
 	change(&options)
 	connector := credentialed{&store{all: map[string]*stored{}}, external.CredentialScopes{Namespace: "team", Operator: client.ObjectKey{Namespace: "system", Name: "all"}}, used}

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
-	"github.com/ctrlkit/ctrlkit/policy"
 )
 
 // To adopt is a right that someone gives who is not the taker.
@@ -36,7 +35,7 @@ func TestRightToAdopt(t *testing.T) {
 		"the namespace":          {func(d *siloDesk) { open(d, "y, x*") }, true, ""},
 		"the namespace, for all": {func(d *siloDesk) { open(d, "*") }, true, ""},
 		"for another":            {func(d *siloDesk) { open(d, "y,z?") }, false, `add "x"`},
-		"namespaces are ignored": {func(d *siloDesk) { open(d, "*"); d.options.Policy.Namespaces = policy.NamespacesIgnored }, false, `have the author of the operator allow that`},
+		"namespaces are ignored": {func(d *siloDesk) { open(d, "*"); d.options.Policy.IgnoreNamespaces = true }, false, `have the author of the operator allow that`},
 		"the author": {func(d *siloDesk) {
 			d.options.Adopt = func(obj *Silo, id string, _ bool) bool { return obj.Name == "logs" && id == "x" }
 		}, true, ""},
@@ -48,7 +47,7 @@ func TestRightToAdopt(t *testing.T) {
 	} {
 		for _, system := range []string{"stored", "ownerless", "kept"} {
 			onDesk(t, name+", "+system, byName(), func(t *testing.T, d *siloDesk) {
-				d.options.Adopt, d.options.Policy.Namespaces = nil, policy.NamespacesCount
+				d.options.Adopt, d.options.Policy.IgnoreNamespaces = nil, false
 				tt.give(d)
 				d.in(system)
 				theirs(d, "")

@@ -109,7 +109,7 @@ func newSiloDesk(t *testing.T, identity external.Identity[*Silo]) *siloDesk {
 	d.options = external.Options[*Silo]{
 		Identity:    identity,
 		StoresOwner: true, Adopt: adoptAny,
-		Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored},
+		Policy: policy.Defaults{IgnoreNamespaces: true},
 	}
 	d.restart()
 	d.another(siloKey.Name)

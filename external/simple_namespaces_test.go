@@ -104,7 +104,7 @@ func (refusing) Get(context.Context, client.ObjectKey, client.Object, ...client.
 
 // A namespace that could not be read is not one without annotations, unless it is ignored.
 func TestUnreadNamespace(t *testing.T) {
-	ignored := policy.Defaults{Namespaces: policy.NamespacesIgnored}
+	ignored := policy.Defaults{IgnoreNamespaces: true}
 	says := user("prod", "a")
 	says.Annotations = map[string]string{policy.ReconcileAnnotation: "manage"}
 	for _, tt := range []struct {

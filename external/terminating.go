@@ -13,7 +13,6 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
@@ -43,7 +42,7 @@ func (e *external[T]) notConnected(ctx context.Context, req *step.Request[T], er
 // the policies need anyway. It is not known if they are ignored.
 func (e *external[T]) isTerminating(ctx context.Context, req *step.Request[T]) bool {
 	name := req.Object.GetNamespace()
-	if name == "" || e.options.Policy.Namespaces == policy.NamespacesIgnored {
+	if name == "" || e.options.Policy.IgnoreNamespaces {
 		return false
 	}
 	namespace := &corev1.Namespace{}

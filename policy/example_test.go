@@ -76,7 +76,7 @@ func policyOf(obj metav1.Object) map[string]string {
 
 // Fields that a kind had before keep their meaning.
 func ExampleDefaults_spec() {
-	defaults := policy.Defaults{Spec: policyOf, Namespaces: policy.NamespacesIgnored}
+	defaults := policy.Defaults{Spec: policyOf, IgnoreNamespaces: true}
 	for _, bucket := range []*Bucket{{}, {DeletionPolicy: "Orphan"}} {
 		fmt.Println(policy.Resolve(bucket, nil, defaults).OnDeletion())
 	}

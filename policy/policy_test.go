@@ -42,7 +42,7 @@ func TestMessages(t *testing.T) {
 		detached = ": the deletion of the object deletes nothing else"
 		long     = "manage or not to manage, that is the question: whether 'tis nobler to suffer"
 	)
-	ignored := policy.Defaults{Namespaces: policy.NamespacesIgnored}
+	ignored := policy.Defaults{IgnoreNamespaces: true}
 	none := (*metav1.PartialObjectMetadata)(nil)
 	tests := []struct {
 		name              string

@@ -81,7 +81,7 @@ func TestRequestOfNamespace(t *testing.T) {
 		return policy.Resolve(bucket, prod, defaults).Request()
 	}
 	status := &bucket.Status.RequestStatus
-	if request("", "1", policy.Defaults{Namespaces: policy.NamespacesIgnored}).Pending(status) {
+	if request("", "1", policy.Defaults{IgnoreNamespaces: true}).Pending(status) {
 		t.Error("a request of a namespace is pending that does not count")
 	}
 	for _, step := range []struct {

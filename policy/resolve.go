@@ -29,25 +29,15 @@ type Defaults struct {
 	// them. All are if it is empty. It is for an operator that can't create without late-initialize,
 	// or can't only observe.
 	Supported []Verbs
-	// Namespaces says whether the annotations of namespaces count.
-	Namespaces NamespaceUse
+	// IgnoreNamespaces says that the annotations of namespaces do not count, as for an operator that
+	// may not read them. Otherwise the operator may get, list and watch namespaces.
+	IgnoreNamespaces bool
 	// Spec returns what the spec of an object says of its policy, such as a field that the kind had
 	// before: values of the annotations, by their names. It is asked after the annotations of the
 	// object, and before those of its namespace, so that it has no value for a field that says
 	// nothing or has its default. Unknown names and values are invalid. It may be nil.
 	Spec func(object metav1.Object) map[string]string
 }
-
-// A NamespaceUse says whether the annotations of namespaces count.
-type NamespaceUse int
-
-// The uses of namespaces.
-const (
-	// NamespacesCount: they do. The operator may get, list and watch namespaces.
-	NamespacesCount NamespaceUse = iota
-	// NamespacesIgnored: they do not. It is for an operator that may not read namespaces.
-	NamespacesIgnored
-)
 
 // Check returns an error that names all invalid values. An operator calls it when it starts. One
 // that does not does nothing for the objects for which such a value would hold.
@@ -63,13 +53,13 @@ func (d Defaults) Check() error {
 
 // NeedsNamespace reports whether the decision about an object depends on its namespace.
 func (d Defaults) NeedsNamespace(object metav1.Object) bool {
-	return d.Namespaces == NamespacesCount && object.GetNamespace() != ""
+	return !d.IgnoreNamespaces && object.GetNamespace() != ""
 }
 
 // Resolve returns what an operator may do for an object.
 //
 //   - Namespace is that of the object, as the cluster has it. It is nil for a cluster-scoped
-//     object, and with [NamespacesIgnored]: see [Defaults.NeedsNamespace].
+//     object, and with Defaults.IgnoreNamespaces: see [Defaults.NeedsNamespace].
 //   - A namespace that could not be read is not one without annotations. If there is none, or one
 //     of another name, although the decision depends on it, the decision is invalid, with reason
 //     [reasonNamespaceUnknown].

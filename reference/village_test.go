@@ -120,7 +120,7 @@ func newVillage(t *testing.T, change ...func(*reference.Options[*Barn, *Yard])) 
 func (v *village) restart(change ...func(*reference.Options[*Barn, *Yard])) {
 	v.t.Helper()
 	v.yardOf = newYardReference(change...)
-	ignored := policy.Defaults{Namespaces: policy.NamespacesIgnored}
+	ignored := policy.Defaults{IgnoreNamespaces: true}
 	var err error
 	v.yards, err = step.New(step.Options[*Yard]{Name: "yards", Client: counting{v.client, v}, APIReader: v.client},
 		external.New("Yard", external.Connector[*Yard](desk[*Yard]{v, func(context.Context, *step.Request[*Yard]) (string, error) { return "", nil }}), external.Options[*Yard]{

@@ -140,7 +140,7 @@ func (m *measurement) operator(config *rest.Config, system *system) (ctrl.Manage
 		external.New("Widget", external.Connector[*widget.Widget](system), external.Options[*widget.Widget]{
 			Identity: external.ByName(func(obj *widget.Widget) (string, error) { return "w-" + string(obj.UID), nil }),
 			Poll:     m.poll, StoresOwner: true,
-			Policy: policy.Defaults{Namespaces: policy.NamespacesIgnored},
+			Policy: policy.Defaults{IgnoreNamespaces: true},
 		}))
 	if err != nil {
 		return nil, err
