@@ -24,15 +24,15 @@ demo: ## Run the CronJob operator on a real control plane until Ctrl-C
 
 .PHONY: unit
 unit: ## Run what needs no process, no compiler, and no second of time: while you type
-	@$(GO) run ./internal/suite unit
+	@$(GO) run ./internal/tools/suite unit
 
 .PHONY: test
 test: controlplane ## Run all tests: each promise once for real, with samples of the simulations
-	@$(GO) run ./internal/suite test
+	@$(GO) run ./internal/tools/suite test
 
 .PHONY: explore
 explore: ## Run everything else, for BUDGET (30m); SEED, SHARD and ONLY choose what, EXPLORE="-help" for more
-	@$(GO) run ./internal/suite explore -budget $(BUDGET) $(if $(SEED),-seed $(SEED)) $(if $(SHARD),-shard $(SHARD)) $(if $(ONLY),-only '$(ONLY)') $(EXPLORE)
+	@$(GO) run ./internal/tools/suite explore -budget $(BUDGET) $(if $(SEED),-seed $(SEED)) $(if $(SHARD),-shard $(SHARD)) $(if $(ONLY),-only '$(ONLY)') $(EXPLORE)
 
 .PHONY: check
 check: format vet lint layers generated ## Formatting, vet, staticcheck, layers, regenerated files
@@ -49,7 +49,7 @@ format: ## Fail if a file is not formatted
 
 .PHONY: vet
 vet: ## go vet and ctrlkit vet for every module, in one pass
-	@$(GO) build -o bin/checks ./internal/checks
+	@$(GO) build -o bin/checks ./internal/tools/checks
 	@echo "go vet"; $(GO) vet -vettool=$(CURDIR)/bin/checks $(PACKAGES)
 	@echo "go vet ./$(KUBERNETES)"; cd $(KUBERNETES) && GOWORK=off CGO_ENABLED=0 $(GO) vet -trimpath -tags=grpcnotrace ./... # as built: else all is compiled again
 	@cd $(WRANGLER) && if why=$$(GOWORK=off GOPROXY=off $(GO) list -deps . 2>&1 > /dev/null); then echo "go vet ./$(WRANGLER)"; GOWORK=off $(GO) vet ./...; \
@@ -67,7 +67,7 @@ generate: ## Regenerate what is checked in: deep copies, CRDs, roles, and the co
 
 .PHONY: layers
 layers: ## Fail if an import goes up, or the library depends on what it must not
-	@$(GO) test -vet=off -run 'Layers|Banned|ModuleFile' ./internal/house
+	@$(GO) test -vet=off -run 'Layers|Banned|ModuleFile' ./internal/tools/house
 
 .PHONY: soak
 soak: controlplane ## Kill the examples' operators at random for 10 minutes, leave them alone for 10, check all; SOAK="-help" for more

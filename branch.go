@@ -9,7 +9,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/ctrlkit/ctrlkit/internal/outline"
+	"github.com/ctrlkit/ctrlkit/internal/engine/outline"
 )
 
 // If returns action if condition is true, and otherwise an action that does nothing. The condition

@@ -3,7 +3,7 @@
 
 package ctrlkit
 
-import "github.com/ctrlkit/ctrlkit/internal/outline"
+import "github.com/ctrlkit/ctrlkit/internal/engine/outline"
 
 // A Node describes an action and the actions inside it: its Kind, its Label and its Children. It is
 // data, which holds no action, runs nothing, and can be compared in tests. Package diagram draws it:

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/internal/outline"
+	"github.com/ctrlkit/ctrlkit/internal/engine/outline"
 )
 
 func TestDescribe(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/ctrlkit/ctrlkit/internal/outcome"
-	"github.com/ctrlkit/ctrlkit/internal/outline"
+	"github.com/ctrlkit/ctrlkit/internal/engine/outcome"
+	"github.com/ctrlkit/ctrlkit/internal/engine/outline"
 )
 
 // Join runs all actions, whatever any of them returns, and joins the outcomes. The order in which

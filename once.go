@@ -11,8 +11,8 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/ctrlkit/ctrlkit/internal/outcome"
-	"github.com/ctrlkit/ctrlkit/internal/outline"
+	"github.com/ctrlkit/ctrlkit/internal/engine/outcome"
+	"github.com/ctrlkit/ctrlkit/internal/engine/outline"
 )
 
 // Once returns an action that is run at most once in a run, however often and wherever the returned

@@ -11,7 +11,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/ctrlkit/ctrlkit/internal/outcome"
+	"github.com/ctrlkit/ctrlkit/internal/engine/outcome"
 )
 
 // ErrExit ends the workflow without a reason. It is not a failure: [IgnoreExit] takes it out. Test

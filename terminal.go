@@ -6,7 +6,7 @@ package ctrlkit
 import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
-	"github.com/ctrlkit/ctrlkit/internal/outcome"
+	"github.com/ctrlkit/ctrlkit/internal/engine/outcome"
 )
 
 // isSettled reports whether err asks for no other reconcile: all its causes are terminal, exits,

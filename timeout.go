@@ -15,8 +15,8 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/ctrlkit/ctrlkit/internal/outcome"
-	"github.com/ctrlkit/ctrlkit/internal/outline"
+	"github.com/ctrlkit/ctrlkit/internal/engine/outcome"
+	"github.com/ctrlkit/ctrlkit/internal/engine/outline"
 )
 
 // TimeoutGrace is how long a [Timeout] waits after its time for actions that honor their context. A

@@ -27,8 +27,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/internal/refusal"
-	"github.com/ctrlkit/ctrlkit/internal/track"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/refusal"
+	"github.com/ctrlkit/ctrlkit/internal/engine/track"
 )
 
 // onlyCreate is the resource version with which an object is created. No object has it: the API

@@ -6,7 +6,7 @@ package apply
 import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/internal/health"
+	"github.com/ctrlkit/ctrlkit/internal/engine/health"
 )
 
 // Health is how an object is, by its own status: its State, one of "Ready", "Progressing",

@@ -19,7 +19,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/internal/health"
+	"github.com/ctrlkit/ctrlkit/internal/engine/health"
 )
 
 // A Job with the policy Once runs for each content until it has completed once. Which contents have

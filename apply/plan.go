@@ -18,7 +18,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/internal/difference"
+	"github.com/ctrlkit/ctrlkit/internal/show/difference"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/internal/health"
+	"github.com/ctrlkit/ctrlkit/internal/engine/health"
 )
 
 // states is what one step knows of the cluster: how objects are, by their health, and which

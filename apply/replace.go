@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/internal/refusal"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/refusal"
 )
 
 // change applies what the set wants to an object that exists. If that is refused, and the object has

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/ctrlkit/ctrlkit/internal/permission"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/permission"
 )
 
 // uses are what is done with the declared kinds.

@@ -22,8 +22,8 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/internal/planetest"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/sim/planetest"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 var (

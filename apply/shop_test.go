@@ -3,7 +3,7 @@
 
 package apply_test
 
-import "github.com/ctrlkit/ctrlkit/internal/testkind"
+import "github.com/ctrlkit/ctrlkit/internal/cluster/testkind"
 
 // A Shop is the owner of the sets that the tests keep.
 type Shop = testkind.Object[ShopSpec, testkind.Status]

@@ -19,7 +19,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/apply"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/internal/golden"
+	"github.com/ctrlkit/ctrlkit/internal/tools/golden"
 )
 
 func TestOnceStories(t *testing.T) { playStories(t, "once.story") }

@@ -6,7 +6,7 @@ package bench
 import (
 	"testing"
 
-	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 // An idle engine takes a tenth of the time that the comparisons by hand take.

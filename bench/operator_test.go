@@ -25,7 +25,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/bench/operators"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
-	"github.com/ctrlkit/ctrlkit/internal/metrics"
+	"github.com/ctrlkit/ctrlkit/internal/engine/metrics"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/sim"
 	"github.com/ctrlkit/ctrlkit/step"

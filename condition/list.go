@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ctrlkit/ctrlkit/internal/text"
+	"github.com/ctrlkit/ctrlkit/internal/engine/text"
 )
 
 // A list is the conditions of a [Set], in no order.

@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ctrlkit/ctrlkit/internal/text"
+	"github.com/ctrlkit/ctrlkit/internal/engine/text"
 )
 
 // Summarize computes Ready, Reconciling and Stalled from the declared conditions that are not

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/internal/planetest"
+	"github.com/ctrlkit/ctrlkit/internal/sim/planetest"
 )
 
 // One control plane of the least parts shows all that is true of it: to start it takes seconds.

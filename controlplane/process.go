@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/internal/private"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/private"
 )
 
 // A process is a running program of the control plane.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/ctrlkit/ctrlkit/internal/private"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/private"
 )
 
 // kubeconfigName is the name of the cluster, the user and the context in kubeconfig files.

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
-	"github.com/ctrlkit/ctrlkit/internal/answer"
+	"github.com/ctrlkit/ctrlkit/internal/engine/answer"
 )
 
 // create checks ClientRuleCreate.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
-	"github.com/ctrlkit/ctrlkit/internal/answer"
+	"github.com/ctrlkit/ctrlkit/internal/engine/answer"
 )
 
 // CheckClient checks each rule in a subtest of its name. A rule that can't be checked is skipped,

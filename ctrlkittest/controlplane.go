@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/internal/planetest"
+	"github.com/ctrlkit/ctrlkit/internal/sim/planetest"
 )
 
 // StartControlPlane starts a control plane, the real one, for a test and stops it when the test

@@ -15,7 +15,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/internal/definitions"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/definitions"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 

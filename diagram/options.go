@@ -4,8 +4,8 @@
 package diagram
 
 import (
-	"github.com/ctrlkit/ctrlkit/internal/drawing"
-	"github.com/ctrlkit/ctrlkit/internal/outline"
+	"github.com/ctrlkit/ctrlkit/internal/engine/outline"
+	"github.com/ctrlkit/ctrlkit/internal/show/drawing"
 )
 
 // An Option changes how a workflow is drawn. An option that means nothing to a format is ignored by

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/internal/drawing"
-	"github.com/ctrlkit/ctrlkit/internal/outline"
+	"github.com/ctrlkit/ctrlkit/internal/engine/outline"
+	"github.com/ctrlkit/ctrlkit/internal/show/drawing"
 )
 
 // An outcome is how one action ended, or how far it got.

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/internal/drawing"
-	"github.com/ctrlkit/ctrlkit/internal/drawing/flow"
-	"github.com/ctrlkit/ctrlkit/internal/outline"
+	"github.com/ctrlkit/ctrlkit/internal/engine/outline"
+	"github.com/ctrlkit/ctrlkit/internal/show/drawing"
+	"github.com/ctrlkit/ctrlkit/internal/show/drawing/flow"
 )
 
 // Text writes the workflow as a tree, one action to a line:

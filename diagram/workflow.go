@@ -7,10 +7,10 @@ import (
 	"io"
 
 	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/internal/drawing"
-	"github.com/ctrlkit/ctrlkit/internal/drawing/flow"
-	"github.com/ctrlkit/ctrlkit/internal/drawing/layered"
-	"github.com/ctrlkit/ctrlkit/internal/outline"
+	"github.com/ctrlkit/ctrlkit/internal/engine/outline"
+	"github.com/ctrlkit/ctrlkit/internal/show/drawing"
+	"github.com/ctrlkit/ctrlkit/internal/show/drawing/flow"
+	"github.com/ctrlkit/ctrlkit/internal/show/drawing/layered"
 )
 
 // DOT writes the workflow in the language of Graphviz.

@@ -21,8 +21,8 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/internal/answer"
-	"github.com/ctrlkit/ctrlkit/internal/tenure"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/tenure"
+	"github.com/ctrlkit/ctrlkit/internal/engine/answer"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 

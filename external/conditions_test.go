@@ -13,7 +13,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	"github.com/ctrlkit/ctrlkit/external"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 // observed are the conditions by what is observed of a silo that exists, in the order Available,

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/internal/references"
-	"github.com/ctrlkit/ctrlkit/internal/track"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/references"
+	"github.com/ctrlkit/ctrlkit/internal/engine/track"
 	"github.com/ctrlkit/ctrlkit/policy"
 )
 

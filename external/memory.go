@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/internal/answer"
+	"github.com/ctrlkit/ctrlkit/internal/engine/answer"
 )
 
 // A memory is what this process knows of creations, and what the annotations of an object may not

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ctrlkit/ctrlkit/external"
-	"github.com/ctrlkit/ctrlkit/internal/view"
+	"github.com/ctrlkit/ctrlkit/internal/show/view"
 )
 
 // The page of an operator reads the annotations that this package writes.

@@ -26,8 +26,8 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/external"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/internal/explanation"
-	"github.com/ctrlkit/ctrlkit/internal/metrics"
+	"github.com/ctrlkit/ctrlkit/internal/engine/metrics"
+	"github.com/ctrlkit/ctrlkit/internal/show/explanation"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )

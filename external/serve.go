@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/ctrlkit/ctrlkit/internal/localhost"
-	"github.com/ctrlkit/ctrlkit/internal/orphans"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/orphans"
+	"github.com/ctrlkit/ctrlkit/internal/show/localhost"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 

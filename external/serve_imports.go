@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/ctrlkit/ctrlkit/internal/localhost"
-	"github.com/ctrlkit/ctrlkit/internal/orphans"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/orphans"
+	"github.com/ctrlkit/ctrlkit/internal/show/localhost"
 )
 
 // A SystemImport is what can be imported from one external system, made by [ImportOf].
@@ -234,7 +234,7 @@ func (m *manifests) list(ctx context.Context, gvk schema.GroupVersionKind, names
 
 // adoption is what the owners of namespaces have to allow, so that the objects there may adopt the
 // resources. This is the one place that decides what "ctrlkit import" says about it: the line is
-// printed by package internal/orphans.
+// printed by package internal/cluster/orphans.
 type adoption struct{ all []orphans.Adoption }
 
 func (a *adoption) add(namespace, id string) {

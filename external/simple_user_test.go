@@ -6,7 +6,7 @@ package external_test
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ctrlkit/ctrlkit/internal/testkind"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/testkind"
 	"github.com/ctrlkit/ctrlkit/policy"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/internal/outcome"
+	"github.com/ctrlkit/ctrlkit/internal/engine/outcome"
 )
 
 // An Option adds to an error what the table cannot know.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/internal/outcome"
-	"github.com/ctrlkit/ctrlkit/internal/tenure"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/tenure"
+	"github.com/ctrlkit/ctrlkit/internal/engine/outcome"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 

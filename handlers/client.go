@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/internal/track"
+	"github.com/ctrlkit/ctrlkit/internal/engine/track"
 )
 
 // A recordingClient records what handlers read and write, by their contexts. Without a journal it

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/internal/wiring"
+	"github.com/ctrlkit/ctrlkit/internal/engine/wiring"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 

@@ -7,7 +7,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/ctrlkit/ctrlkit/internal/track"
+	"github.com/ctrlkit/ctrlkit/internal/engine/track"
 )
 
 // A Registration is of handlers that were registered together.

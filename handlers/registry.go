@@ -29,7 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/internal/shard"
+	"github.com/ctrlkit/ctrlkit/internal/engine/shard"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 

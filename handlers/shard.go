@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ctrlkit/ctrlkit/internal/shard"
-	"github.com/ctrlkit/ctrlkit/internal/tenure"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/tenure"
+	"github.com/ctrlkit/ctrlkit/internal/engine/shard"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
 )

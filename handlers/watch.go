@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ctrlkit/ctrlkit/internal/wiring"
+	"github.com/ctrlkit/ctrlkit/internal/engine/wiring"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 

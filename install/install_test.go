@@ -28,8 +28,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/install"
-	"github.com/ctrlkit/ctrlkit/internal/planetest"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/sim/planetest"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 var shared planetest.Shared

@@ -3,7 +3,7 @@
 
 package journal
 
-import "github.com/ctrlkit/ctrlkit/internal/outline"
+import "github.com/ctrlkit/ctrlkit/internal/engine/outline"
 
 // WorkflowBegan says that a workflow begins, before its first action. A [Ring] does not keep it.
 type WorkflowBegan struct {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/ctrlkit/ctrlkit/internal/localhost"
+	"github.com/ctrlkit/ctrlkit/internal/show/localhost"
 )
 
 // BindFlags adds flags for what an operator serves, with the names that kubebuilder gives them, and

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/leaderelection"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
-	"github.com/ctrlkit/ctrlkit/internal/tenure"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/tenure"
 )
 
 // ErrExpired is the error of what was not done, or was canceled, because the process does not hold

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/ctrlkit/ctrlkit/internal/explanation"
-	"github.com/ctrlkit/ctrlkit/internal/managers"
-	"github.com/ctrlkit/ctrlkit/internal/metrics"
+	"github.com/ctrlkit/ctrlkit/internal/engine/managers"
+	"github.com/ctrlkit/ctrlkit/internal/engine/metrics"
+	"github.com/ctrlkit/ctrlkit/internal/show/explanation"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/ctrlkit/ctrlkit/internal/localhost"
-	"github.com/ctrlkit/ctrlkit/internal/view"
+	"github.com/ctrlkit/ctrlkit/internal/show/localhost"
+	"github.com/ctrlkit/ctrlkit/internal/show/view"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/ctrlkit/ctrlkit/internal/managers"
-	"github.com/ctrlkit/ctrlkit/internal/shard"
+	"github.com/ctrlkit/ctrlkit/internal/engine/managers"
+	"github.com/ctrlkit/ctrlkit/internal/engine/shard"
 )
 
 // A Shard is the part of a ring that this process has. [NewShardManager] makes it, and [ShardOf]

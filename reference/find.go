@@ -19,7 +19,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/internal/references"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/references"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/internal/permission"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/permission"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/sim/report"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 func TestParseBudget(t *testing.T) {

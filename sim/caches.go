@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/snapshot"
 )
 
 // caches are the objects in the informers of one process, each with a copy of what it was when it

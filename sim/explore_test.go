@@ -18,11 +18,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/sim/report"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 // placesOfARun are those of a run with two reads and a checkpoint.

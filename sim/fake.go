@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge/external"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fakes"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/external"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 

@@ -7,11 +7,11 @@ import (
 	"context"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge"
-	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
-	"github.com/ctrlkit/ctrlkit/internal/judge/external"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/inject"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/external"
 	"github.com/ctrlkit/ctrlkit/internal/sim/schedule"
 	"github.com/ctrlkit/ctrlkit/internal/sim/writes"
 )

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 var block = regexp.MustCompile("(?s)```\\w+ from=(\\S+)\n(.*?)```")

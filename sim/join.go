@@ -13,9 +13,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
-	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/snapshot"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/trace"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ctrlkit/ctrlkit/internal/permission"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/permission"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 // measured are an operator with one object, three children and a resource outside the cluster, and one

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
-	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fakes"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/trace"
 	"github.com/ctrlkit/ctrlkit/internal/sim/players"
 	"github.com/ctrlkit/ctrlkit/internal/sim/schedule"
 	"github.com/ctrlkit/ctrlkit/sim/player"

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge/external"
 	"github.com/ctrlkit/ctrlkit/internal/sim/inject"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/external"
 	"github.com/ctrlkit/ctrlkit/internal/sim/schedule"
 	"github.com/ctrlkit/ctrlkit/internal/sim/writes"
 )

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ctrlkit/ctrlkit/internal/private"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/private"
 	"github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 

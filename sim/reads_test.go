@@ -18,8 +18,8 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge"
-	"github.com/ctrlkit/ctrlkit/internal/track"
+	"github.com/ctrlkit/ctrlkit/internal/engine/track"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
 )
 
 // aReconcile is one of the object default/x, as controller-runtime logs it.

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge"
-	"github.com/ctrlkit/ctrlkit/internal/track"
+	"github.com/ctrlkit/ctrlkit/internal/engine/track"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
 )
 
 // reconciles are the results of the last reconciles of one process. controller-runtime logs each

@@ -12,8 +12,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge"
-	"github.com/ctrlkit/ctrlkit/internal/recording"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
+	"github.com/ctrlkit/ctrlkit/internal/sim/recording"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 

@@ -9,7 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/internal/managers"
+	"github.com/ctrlkit/ctrlkit/internal/engine/managers"
 )
 
 // Control adds a controller to a manager: the engine of [FromManager], with the watches that its

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/ctrlkit/ctrlkit/internal/tenure"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/tenure"
 )
 
 // A drain hands over the objects that no worker has. All workers may be busy with steps that hang,

@@ -24,10 +24,10 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/internal/cause"
-	"github.com/ctrlkit/ctrlkit/internal/references"
-	"github.com/ctrlkit/ctrlkit/internal/shard"
-	"github.com/ctrlkit/ctrlkit/internal/track"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/references"
+	"github.com/ctrlkit/ctrlkit/internal/engine/cause"
+	"github.com/ctrlkit/ctrlkit/internal/engine/shard"
+	"github.com/ctrlkit/ctrlkit/internal/engine/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 

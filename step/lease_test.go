@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ctrlkit/ctrlkit/internal/tenure"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/tenure"
 )
 
 // After the Lease has expired no step begins, and the context of one that runs ends with it. A

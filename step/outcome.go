@@ -14,7 +14,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
-	outcomes "github.com/ctrlkit/ctrlkit/internal/outcome"
+	outcomes "github.com/ctrlkit/ctrlkit/internal/engine/outcome"
 )
 
 // outcome is what steps have returned, taken apart.

@@ -6,7 +6,7 @@ package step
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/ctrlkit/ctrlkit/internal/permission"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/permission"
 )
 
 // A Use says what a step does with objects of a kind: see Step.Uses.

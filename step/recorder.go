@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/internal/text"
+	"github.com/ctrlkit/ctrlkit/internal/engine/text"
 )
 
 // A recorder is the recorder of an engine, for all that record an event. The API server refuses a

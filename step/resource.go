@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/ctrlkit/ctrlkit/internal/track"
+	"github.com/ctrlkit/ctrlkit/internal/engine/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 

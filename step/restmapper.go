@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 
-	"github.com/ctrlkit/ctrlkit/internal/restmapper"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/restmapper"
 )
 
 // NewRESTMapper returns the REST mapper that a manager has by default, which asks the API server

@@ -15,8 +15,8 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
-	outcomes "github.com/ctrlkit/ctrlkit/internal/outcome"
-	"github.com/ctrlkit/ctrlkit/internal/track"
+	outcomes "github.com/ctrlkit/ctrlkit/internal/engine/outcome"
+	"github.com/ctrlkit/ctrlkit/internal/engine/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/step/internal/hotloop"

@@ -21,7 +21,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/failure"
-	"github.com/ctrlkit/ctrlkit/internal/track"
+	"github.com/ctrlkit/ctrlkit/internal/engine/track"
 )
 
 // A saver saves what the steps have changed: at the end of a reconcile, and when a step asks for

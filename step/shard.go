@@ -13,8 +13,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/internal/shard"
-	"github.com/ctrlkit/ctrlkit/internal/tenure"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/tenure"
+	"github.com/ctrlkit/ctrlkit/internal/engine/shard"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 

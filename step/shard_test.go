@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/ctrlkit/ctrlkit/internal/shard"
+	"github.com/ctrlkit/ctrlkit/internal/engine/shard"
 )
 
 // An object whose shard label another client has changed leaves the cache. No cleanup is pending for

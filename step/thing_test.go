@@ -16,7 +16,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ctrlkit/ctrlkit/internal/testkind"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/testkind"
 )
 
 // A Thing is the object that the tests reconcile.

@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ctrlkit/ctrlkit/internal/references"
-	"github.com/ctrlkit/ctrlkit/internal/track"
-	"github.com/ctrlkit/ctrlkit/internal/wiring"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/references"
+	"github.com/ctrlkit/ctrlkit/internal/engine/track"
+	"github.com/ctrlkit/ctrlkit/internal/engine/wiring"
 )
 
 // Wire returns what a controller is connected to for the watch. It is for package handlers, and for

@@ -12,7 +12,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/ctrlkittest"
 	v1 "github.com/ctrlkit/ctrlkit/examples/02_simple/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
-	"github.com/ctrlkit/ctrlkit/internal/plan/plantest"
+	"github.com/ctrlkit/ctrlkit/internal/sim/plan/plantest"
 )
 
 var shared = ctrlkittest.SharedControlPlane{Options: controlplane.Options{CRDs: []string{"config/crd/bases"}}}

@@ -25,8 +25,8 @@ import (
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/03_rwexternal/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
-	"github.com/ctrlkit/ctrlkit/internal/view"
+	"github.com/ctrlkit/ctrlkit/internal/show/view"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 var pageObjects = flag.Int("page-objects", 60, "how many objects the page lists")

@@ -15,7 +15,7 @@ import (
 
 	v1 "github.com/ctrlkit/ctrlkit/examples/05_user/api/v1"
 	"github.com/ctrlkit/ctrlkit/examples/05_user/mysqlserver"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 const canary = `ca"n'ary\-PW1`

@@ -26,7 +26,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/examples/internal/exampletest"
 	"github.com/ctrlkit/ctrlkit/external"
-	"github.com/ctrlkit/ctrlkit/internal/testkind"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/testkind"
 	"github.com/ctrlkit/ctrlkit/step"
 )
 

@@ -20,7 +20,7 @@ import (
 	v1 "github.com/ctrlkit/ctrlkit/examples/moving/api/v1"
 	before "github.com/ctrlkit/ctrlkit/examples/moving/before"
 	onestep "github.com/ctrlkit/ctrlkit/examples/moving/onestep"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
 )
 

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/check"
 )
 
 // afterwards is what follows when the files of a project have been written: the programs that

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
-	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/check"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
 )
 
 // checkOptions are the flags of `ctrlkit check`.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
-	"github.com/ctrlkit/ctrlkit/internal/dsl/checktest"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/check"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/checktest"
 )
 
 // loads records the calls of a loader: the base name of the directory, and the paths.

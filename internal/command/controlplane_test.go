@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 // runControlPlaneCommand runs `ctrlkit controlplane` with args and returns what it printed.

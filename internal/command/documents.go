@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
-	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/check"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
 )
 
 // usageError returns an error that ends the command with the exit code for wrong usage.

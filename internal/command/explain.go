@@ -22,10 +22,10 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/ctrlkit/ctrlkit/internal/explanation"
-	"github.com/ctrlkit/ctrlkit/internal/printable"
-	"github.com/ctrlkit/ctrlkit/internal/secrets"
-	"github.com/ctrlkit/ctrlkit/internal/view"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/secrets"
+	"github.com/ctrlkit/ctrlkit/internal/show/explanation"
+	"github.com/ctrlkit/ctrlkit/internal/show/printable"
+	"github.com/ctrlkit/ctrlkit/internal/show/view"
 )
 
 // explainFlags are the flags of "ctrlkit explain".

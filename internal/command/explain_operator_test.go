@@ -15,9 +15,9 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/internal/command/commandtest"
-	"github.com/ctrlkit/ctrlkit/internal/planetest"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/planetest"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 // TestExplainAnOperator runs scripts beside a real control plane with the operator and the samples

@@ -14,8 +14,8 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
-	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
-	"github.com/ctrlkit/ctrlkit/internal/fix"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/check"
+	"github.com/ctrlkit/ctrlkit/internal/language/fix"
 )
 
 func newFixCommand() *cobra.Command {

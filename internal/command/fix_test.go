@@ -12,7 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/ctrlkit/ctrlkit/internal/dsl/checktest"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/checktest"
 )
 
 // The stories of fix, each in a Go module of its own, controller-kit-demo, with the document

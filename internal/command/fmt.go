@@ -14,8 +14,8 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
-	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
-	"github.com/ctrlkit/ctrlkit/internal/dsl/format"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/format"
 )
 
 // formatOptions are the flags of `ctrlkit fmt`.

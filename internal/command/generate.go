@@ -19,9 +19,9 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
-	"github.com/ctrlkit/ctrlkit/internal/dsl/check"
-	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
-	"github.com/ctrlkit/ctrlkit/internal/gen"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/check"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/language/gen"
 )
 
 func newGenerateCommand() *cobra.Command {

@@ -15,12 +15,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ctrlkit/ctrlkit/internal/drawing"
-	"github.com/ctrlkit/ctrlkit/internal/drawing/layered"
-	"github.com/ctrlkit/ctrlkit/internal/drawing/manager"
-	"github.com/ctrlkit/ctrlkit/internal/dsl/ast"
-	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
-	"github.com/ctrlkit/ctrlkit/internal/dsl/parser"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/ast"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/parser"
+	"github.com/ctrlkit/ctrlkit/internal/show/drawing"
+	"github.com/ctrlkit/ctrlkit/internal/show/drawing/layered"
+	"github.com/ctrlkit/ctrlkit/internal/show/drawing/manager"
 )
 
 // graphFormats are the formats of "ctrlkit graph", with their file name extensions.

@@ -22,15 +22,15 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ctrlkit/ctrlkit/internal/explanation"
-	"github.com/ctrlkit/ctrlkit/internal/metrics"
-	"github.com/ctrlkit/ctrlkit/internal/orphans"
-	"github.com/ctrlkit/ctrlkit/internal/printable"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
-	"github.com/ctrlkit/ctrlkit/internal/secrets/secretstest"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/orphans"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/secrets/secretstest"
+	"github.com/ctrlkit/ctrlkit/internal/engine/metrics"
+	"github.com/ctrlkit/ctrlkit/internal/show/explanation"
+	"github.com/ctrlkit/ctrlkit/internal/show/printable"
+	"github.com/ctrlkit/ctrlkit/internal/show/view"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	simreport "github.com/ctrlkit/ctrlkit/internal/sim/report"
-	"github.com/ctrlkit/ctrlkit/internal/view"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
-	"github.com/ctrlkit/ctrlkit/internal/orphans"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/orphans"
 	"github.com/ctrlkit/ctrlkit/internal/run"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ctrlkit/ctrlkit/internal/printable"
+	"github.com/ctrlkit/ctrlkit/internal/show/printable"
 )
 
 const pluginPrefix = "kubectl-"

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ctrlkit/ctrlkit/internal/orphans"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/orphans"
 	"github.com/ctrlkit/ctrlkit/internal/run"
 )
 

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ctrlkit/ctrlkit/internal/plan"
-	"github.com/ctrlkit/ctrlkit/internal/recording"
+	"github.com/ctrlkit/ctrlkit/internal/sim/plan"
+	"github.com/ctrlkit/ctrlkit/internal/sim/recording"
 )
 
 // A recording is a cluster that a plan can be made for, beside other files.

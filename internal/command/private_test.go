@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ctrlkit/ctrlkit/internal/recording"
+	"github.com/ctrlkit/ctrlkit/internal/sim/recording"
 	simreport "github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 

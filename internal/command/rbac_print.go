@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ctrlkit/ctrlkit/internal/markers"
-	"github.com/ctrlkit/ctrlkit/internal/permission"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/markers"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/permission"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
 )
 

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ctrlkit/ctrlkit/internal/permission"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/permission"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 // reported returns what o prints when a simulation has shown needs, and its exit code.

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/ctrlkit/ctrlkit/external"
-	"github.com/ctrlkit/ctrlkit/internal/explanation"
-	"github.com/ctrlkit/ctrlkit/internal/orphans"
-	"github.com/ctrlkit/ctrlkit/internal/view"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/orphans"
+	"github.com/ctrlkit/ctrlkit/internal/show/explanation"
+	"github.com/ctrlkit/ctrlkit/internal/show/view"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/operator"
 )

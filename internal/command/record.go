@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/ctrlkit/ctrlkit/internal/printable"
-	"github.com/ctrlkit/ctrlkit/internal/private"
-	"github.com/ctrlkit/ctrlkit/internal/recording"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/private"
+	"github.com/ctrlkit/ctrlkit/internal/show/printable"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/recording"
 )
 
 // recordFlags are the flags of "ctrlkit record".

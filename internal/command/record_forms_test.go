@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/internal/recording"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
-	"github.com/ctrlkit/ctrlkit/internal/secrets/secretstest"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/secrets/secretstest"
+	"github.com/ctrlkit/ctrlkit/internal/sim/recording"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 // Passwords of each class of characters, written in each form into a Secret, into what kubectl has

@@ -13,8 +13,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/ctrlkit/ctrlkit/internal/command/commandtest"
-	"github.com/ctrlkit/ctrlkit/internal/dsl/checktest"
-	"github.com/ctrlkit/ctrlkit/internal/planetest"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/checktest"
+	"github.com/ctrlkit/ctrlkit/internal/sim/planetest"
 )
 
 // shared is for tests that can live with other objects.

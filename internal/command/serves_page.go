@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
-	"github.com/ctrlkit/ctrlkit/internal/view"
+	"github.com/ctrlkit/ctrlkit/internal/show/view"
 )
 
 // servesPage returns why the operator serves no page, nil if it does. It asks for a part of the

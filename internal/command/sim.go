@@ -18,7 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ctrlkit/ctrlkit/internal/private"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/private"
 	simreport "github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 

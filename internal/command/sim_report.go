@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/ctrlkit/ctrlkit/internal/printable"
+	"github.com/ctrlkit/ctrlkit/internal/show/printable"
 	simreport "github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 

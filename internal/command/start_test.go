@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 // Every command starts with the initialization of all packages, also of those that it does not
@@ -34,7 +34,7 @@ func TestStartIsCheap(t *testing.T) {
 		bytes, err := strconv.Atoi(string(found[2]))
 		must(t, err)
 		total += bytes
-		if regexp.MustCompile(`/internal/drawing(/|$)|/diagram(/|$)`).Match(found[1]) {
+		if regexp.MustCompile(`/internal/show/drawing(/|$)|/diagram(/|$)`).Match(found[1]) {
 			t.Errorf("%s is initialized (%d bytes): only a command that draws may pay for pictures", found[1], bytes)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/tools/go/analysis/checker"
 	"golang.org/x/tools/go/packages"
 
-	"github.com/ctrlkit/ctrlkit/internal/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
 	"github.com/ctrlkit/ctrlkit/internal/vet"
 )
 

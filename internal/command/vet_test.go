@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 // moduleAt writes a module that uses the library of this checkout, in the versions that this module

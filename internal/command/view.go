@@ -28,8 +28,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/ctrlkit/ctrlkit/internal/localhost"
-	"github.com/ctrlkit/ctrlkit/internal/view"
+	"github.com/ctrlkit/ctrlkit/internal/show/localhost"
+	"github.com/ctrlkit/ctrlkit/internal/show/view"
 )
 
 // viewFlags are the flags of "ctrlkit view".

@@ -26,7 +26,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/ctrlkit/ctrlkit/internal/pictures/stage"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 // views are the addresses of all views.

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/internal/permission"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/permission"
 )
 
 // An audit hears of each request of a ServiceAccount from the API server, before the server answers

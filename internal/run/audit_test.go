@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ctrlkit/ctrlkit/internal/permission"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/permission"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
 )
 

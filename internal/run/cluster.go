@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
-	"github.com/ctrlkit/ctrlkit/internal/definitions"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/definitions"
 )
 
 // fieldOwner is the name under which samples are applied.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/internal/private"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/private"
 )
 
 // operatorEnded returns the error that describes the end of the operator: a panic by its message

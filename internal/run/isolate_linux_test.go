@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ctrlkit/ctrlkit/internal/rings"
-	"github.com/ctrlkit/ctrlkit/internal/suite/merge/registry"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
+	"github.com/ctrlkit/ctrlkit/internal/tools/suite/merge/registry"
 )
 
 func init() { reveal = func(dir string) error { return unix.Unmount(dir, 0) } }

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 // What Go programs say when they die, as the runtime of Go 1.26 writes it.

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/internal/private"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/private"
 )
 
 func (r *runner) build(ctx context.Context) (program string, err error) {

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 // The shell programs of these tests say "up" when they are ready. A process that remains holds

@@ -20,7 +20,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	v1 "github.com/ctrlkit/ctrlkit/examples/01_cronjob/api/v1"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 // Whatever happens between two reconciles (crashes in the middle of one, stale caches, users who

@@ -19,8 +19,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/ctrlkit/ctrlkit/internal/rings"
-	"github.com/ctrlkit/ctrlkit/internal/suite/merge/registry"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
+	"github.com/ctrlkit/ctrlkit/internal/tools/suite/merge/registry"
 )
 
 // Run runs scripts of the second ring, with the caches of this machine. Besides testscript's own

@@ -21,8 +21,8 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
 	"github.com/ctrlkit/ctrlkit/internal/command/commandtest"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 // TestRun runs scripts with "ctrlkit run" and the operator in testdata/greeter, $GREETER, in memory

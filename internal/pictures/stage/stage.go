@@ -21,8 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/ctrlkit/ctrlkit/internal/outline"
-	"github.com/ctrlkit/ctrlkit/internal/view"
+	"github.com/ctrlkit/ctrlkit/internal/engine/outline"
+	"github.com/ctrlkit/ctrlkit/internal/show/view"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 

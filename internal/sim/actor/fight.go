@@ -9,8 +9,8 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
 )
 
 // fight is one with the operator over the fields of an object that a write has changed.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
 )
 
 // What an occupant of a kind keeps of the operator's object is what the server demands.

@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge/external"
-	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/external"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/trace"
 )
 
 // Outages are the times in which external systems do not answer.

@@ -6,7 +6,7 @@ package actor
 import (
 	"testing"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge/external"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/external"
 )
 
 // What is reported of outages is a copy: calls that come later do not change it.

@@ -6,8 +6,8 @@ package actor
 import (
 	"net/http"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
 )
 
 // Recreate deletes an object, and creates it anew with another UID as soon as its name is free.

@@ -18,9 +18,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/ctrlkit/ctrlkit/internal/golden"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
+	"github.com/ctrlkit/ctrlkit/internal/tools/golden"
 )
 
 // story plays requests to a server of its own. A line of it is one of

@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/utils/dump"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge/external"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/external"
 )
 
 // A Run keeps the fakes of one run. Any goroutine may use it.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ctrlkit/ctrlkit/internal/golden"
+	"github.com/ctrlkit/ctrlkit/internal/tools/golden"
 )
 
 // What can strike at a place depends on what happens there: which answers a real API server can give to a

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ctrlkit/ctrlkit/internal/golden"
+	"github.com/ctrlkit/ctrlkit/internal/tools/golden"
 )
 
 // What each kind of fault is called, where it strikes, how likely it is, on what it depends, and what it

@@ -7,8 +7,8 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge/external"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/external"
 )
 
 // A Call is one on its way to an external system.

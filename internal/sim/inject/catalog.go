@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
 )
 
 // A Catalog records every place of a run at which a fault can strike. A nil one records nothing.

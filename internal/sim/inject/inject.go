@@ -15,12 +15,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
-	"github.com/ctrlkit/ctrlkit/internal/judge/external"
-	"github.com/ctrlkit/ctrlkit/internal/judge/trace"
 	"github.com/ctrlkit/ctrlkit/internal/sim/actor"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/external"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/trace"
 )
 
 // How long things last, in virtual time.

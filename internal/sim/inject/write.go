@@ -6,10 +6,10 @@ package inject
 import (
 	"cmp"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/sim/actor"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
 )
 
 // A Write is one on its way to the API server.

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
 	"github.com/ctrlkit/ctrlkit/internal/sim/memory"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 

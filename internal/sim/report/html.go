@@ -11,7 +11,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/ctrlkit/ctrlkit/internal/printable"
+	"github.com/ctrlkit/ctrlkit/internal/show/printable"
 )
 
 //go:embed page.html

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ctrlkit/ctrlkit/internal/judge/cluster"
-	"github.com/ctrlkit/ctrlkit/internal/judge/snapshot"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/snapshot"
 )
 
 // How much of a write is shown.

@@ -176,15 +176,7 @@ func (r *children) remembers(key client.ObjectKey, w *Widget) bool {
 
 // work makes the children, and says in the conditions how that went.
 func (r *children) work(ctx context.Context, w *Widget) (ctrl.Result, error) {
-	if r.bug != observedWithChanges {
-		w.Status.ObservedGeneration = w.Generation
-	}
-	if r.bug == observedFromMemory {
-		r.mu.Lock()
-		r.observed++
-		w.Status.ObservedGeneration = r.observed
-		r.mu.Unlock()
-	}
+	r.observe(w)
 	if r.bug == conditionsFromZero {
 		w.Status.Conditions = nil
 	}
@@ -211,9 +203,7 @@ func (r *children) work(ctx context.Context, w *Widget) (ctrl.Result, error) {
 	}
 	written := r.written
 	wait, err := r.children(ctx, w, secret)
-	if r.bug == observedWithChanges && r.written > written { // of one worker
-		w.Status.ObservedGeneration = w.Generation
-	}
+	r.observeChanges(w, written)
 	switch {
 	case err != nil:
 		message := "making the children: " + reason(err)
@@ -240,6 +230,26 @@ func (r *children) work(ctx context.Context, w *Widget) (ctrl.Result, error) {
 		r.condition(w, "SecretFound", metav1.ConditionTrue, "Found", "the Secret is there")
 	}
 	return ctrl.Result{}, nil
+}
+
+func (r *children) observe(w *Widget) {
+	switch r.bug {
+	case observedWithChanges:
+	case observedFromMemory:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.observed++
+		w.Status.ObservedGeneration = r.observed
+	default:
+		w.Status.ObservedGeneration = w.Generation
+	}
+}
+
+// observeChanges is observe of observedWithChanges. There is one worker.
+func (r *children) observeChanges(w *Widget, written int) {
+	if r.bug == observedWithChanges && r.written > written {
+		w.Status.ObservedGeneration = w.Generation
+	}
 }
 
 // reason is the part of an error that is the same each time.

@@ -6,7 +6,7 @@ package hotloop
 import (
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/internal/track"
+	"github.com/ctrlkit/ctrlkit/internal/engine/track"
 )
 
 const (

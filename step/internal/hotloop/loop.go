@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/internal/track"
+	"github.com/ctrlkit/ctrlkit/internal/engine/track"
 )
 
 // A Loop is a hot loop that was found.

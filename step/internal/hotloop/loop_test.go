@@ -6,7 +6,7 @@ package hotloop
 import (
 	"testing"
 
-	"github.com/ctrlkit/ctrlkit/internal/track"
+	"github.com/ctrlkit/ctrlkit/internal/engine/track"
 )
 
 // The text says what is written again and again, by which other client, and the remedy.

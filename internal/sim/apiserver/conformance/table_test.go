@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/ctrlkit/ctrlkit/controlplane"
-	"github.com/ctrlkit/ctrlkit/internal/rings"
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 // shown are objects whose rows are compared.

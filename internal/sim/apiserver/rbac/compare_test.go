@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ctrlkit/ctrlkit/internal/permission"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/permission"
 )
 
 const compared = `apiVersion: rbac.authorization.k8s.io/v1

@@ -1,0 +1,58 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/model"
+)
+
+// requirementExprs returns the elements of a composite literal of requirements.
+func requirementExprs(requirements []model.Requirement, expr func(model.Value) string) []string {
+	var exprs []string
+	for _, r := range requirements {
+		var values []string
+		for _, value := range r.Values {
+			values = append(values, expr(value))
+		}
+		text := fmt.Sprintf("{Key: %q, Operator: %q", r.Key, r.Operator)
+		if len(values) > 0 {
+			text += ", Values: []string{" + strings.Join(values, ", ") + "}"
+		}
+		exprs = append(exprs, text+"}")
+	}
+	return exprs
+}
+
+func requirementsLiteral(exprs []string) string {
+	switch len(exprs) {
+	case 0:
+		return ""
+	case 1:
+		return "[]state.Requirement{" + exprs[0] + "}"
+	}
+	return "[]state.Requirement{\n" + strings.Join(exprs, ",\n") + ",\n}"
+}
+
+// onlyWith returns an argument for the requirements that do not depend on the target, if there are
+// any.
+func onlyWith(l lookup) string {
+	depends := func(r model.Requirement) bool {
+		return slices.ContainsFunc(r.Values, func(v model.Value) bool {
+			return slices.ContainsFunc(v.Parts, func(p model.Part) bool { return p.Ref != nil })
+		})
+	}
+	text := func(v model.Value) string { expr, _ := valueExpr(v); return expr }
+	only := selectionLiteral{
+		where:       requirementExprs(slices.DeleteFunc(slices.Clone(l.where), depends), text),
+		annotations: requirementExprs(slices.DeleteFunc(slices.Clone(l.annotations), depends), text),
+	}
+	if len(only.where)+len(only.annotations) == 0 {
+		return ""
+	}
+	return ", " + only.String()
+}

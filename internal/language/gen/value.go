@@ -1,0 +1,171 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gen
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/model"
+)
+
+// A guard is a pointer on the path to a value. The value cannot be read if the pointer is nil, for
+// which Err is the error.
+type guard struct {
+	Expr, Err string
+	// inElement is true for a pointer of an element of a list.
+	inElement bool
+}
+
+// nothing is the error of a selection that refers to what another state does not have.
+const nothing = "state.ErrNothing"
+
+// pathExpr returns the Go for the field at the end of a path, and the guards of its pointers.
+func pathExpr(root string, path []model.Step, text model.Text) (expr string, guards []guard) {
+	if len(path) > 0 && path[0].Key {
+		return keyExpr(root, path)
+	}
+	expr = root
+	last := len(path) == 0 // an element, of which there is a pointer
+	for _, step := range path {
+		expr += "." + step.Field
+		if last = step.Pointer; last {
+			guards = append(guards, guard{Expr: expr, Err: fmt.Sprintf("errors.New(%q)", expr+" is nil")})
+		}
+	}
+	if last && text != model.TextStringer {
+		expr = "*" + expr
+	}
+	return textExpr(expr, text), guards
+}
+
+// keyExpr is [pathExpr] for an unstructured object.
+func keyExpr(root string, path []model.Step) (expr string, guards []guard) {
+	if model.IsMetadata(path, "Name") || model.IsMetadata(path, "Namespace") {
+		return root + ".Get" + exported(path[1].Field) + "()", nil
+	}
+	name, keys := root, root
+	for _, step := range path {
+		name += "." + step.Field
+		keys += ", " + strconv.Quote(step.Field)
+	}
+	field := "state.Field(" + keys + ")"
+	return "*" + field, []guard{{Expr: field, Err: fmt.Sprintf("errors.New(%q)", name+" is not set")}}
+}
+
+// textExpr returns the Go that makes a string of expr.
+func textExpr(expr string, text model.Text) string {
+	switch text {
+	case model.TextConvert:
+		return "string(" + expr + ")"
+	case model.TextInt:
+		return "strconv.FormatInt(int64(" + expr + "), 10)"
+	case model.TextUint:
+		return "strconv.FormatUint(uint64(" + expr + "), 10)"
+	case model.TextBool:
+		return "strconv.FormatBool(bool(" + expr + "))"
+	case model.TextStringer:
+		return expr + ".String()"
+	default:
+		return expr
+	}
+}
+
+// valueExpr returns the Go for a value, and the guards of its references.
+func valueExpr(value model.Value) (expr string, guards []guard) {
+	var terms []string
+	for _, part := range value.Parts {
+		if part.Ref == nil {
+			terms = append(terms, strconv.Quote(part.Literal))
+			continue
+		}
+		root, path := rootOf(part.Ref.State), part.Ref.Path
+		if list, rest := model.Each(path); list != nil {
+			if root, path = element, rest; len(rest) == 0 && list[0].Key {
+				path = []model.Step{{Key: true}} // see state.Elements
+			}
+		}
+		term, more := pathExpr(root, path, part.Ref.Text)
+		for _, g := range more {
+			g.inElement = root == element
+			if part.Ref.State != nil {
+				g.Err = nothing
+			}
+			guards = append(guards, g)
+		}
+		terms = append(terms, term)
+	}
+	if len(terms) == 0 {
+		return `""`, nil
+	}
+	return strings.Join(terms, " + "), guards
+}
+
+// value returns the Go for a value, and adds its guards to those of the state.
+func (s *stateView) value(value model.Value) string {
+	expr, guards := valueExpr(value)
+	s.guard(guards)
+	return expr
+}
+
+func (s *stateView) guard(guards []guard) {
+	for _, g := range guards {
+		if !slices.Contains(s.Guards, g) {
+			s.Guards = append(s.Guards, g)
+		}
+	}
+}
+
+// require is [stateView.value] for a selector that must not be empty.
+func (s *stateView) require(selector string, value model.Value) string {
+	expr := s.value(value)
+	if !mayBeEmpty(value) {
+		return expr
+	}
+	required := requiredView{Var: selector, Expr: expr, Err: fmt.Sprintf("errors.New(%q)", selector+"="+valueText(value)+" is empty")}
+	if slices.ContainsFunc(value.Parts, func(p model.Part) bool { return p.Ref != nil && p.Ref.State != nil }) {
+		required.Err = nothing
+	}
+	s.Required = append(s.Required, required)
+	return selector
+}
+
+// mayBeEmpty reports whether a value can be the empty string. The name of the target is never
+// empty, nor is a number.
+func mayBeEmpty(value model.Value) bool {
+	for _, part := range value.Parts {
+		switch {
+		case part.Ref == nil:
+			if part.Literal != "" {
+				return false
+			}
+		case model.IsMetadata(part.Ref.Path, "Name"):
+			return false
+		case part.Ref.Text != model.TextString && part.Ref.Text != model.TextConvert && part.Ref.Text != model.TextStringer:
+			return false
+		}
+	}
+	return true
+}
+
+var plain = regexp.MustCompile(`^[-A-Za-z0-9._/]*$`)
+
+// valueText returns a value as it is in a document, with quotes if it needs them.
+func valueText(value model.Value) string {
+	var text strings.Builder
+	for _, part := range value.Parts {
+		switch {
+		case part.Ref != nil:
+			fmt.Fprintf(&text, "${%s}", part.Ref.Source)
+		case plain.MatchString(part.Literal):
+			text.WriteString(part.Literal)
+		default:
+			text.WriteString(strconv.Quote(part.Literal))
+		}
+	}
+	return text.String()
+}
