@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/external"
-	"github.com/ctrlkit/ctrlkit/internal/cluster/orphans"
 	"github.com/ctrlkit/ctrlkit/internal/cluster/testkind"
+	"github.com/ctrlkit/ctrlkit/internal/engine/orphans"
 )
 
 // A catalog imports the resources of a store.

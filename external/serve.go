@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/ctrlkit/ctrlkit/internal/cluster/orphans"
+	"github.com/ctrlkit/ctrlkit/internal/engine/orphans"
 	"github.com/ctrlkit/ctrlkit/internal/show/localhost"
 	"github.com/ctrlkit/ctrlkit/journal"
 )

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/ctrlkit/ctrlkit/internal/cluster/orphans"
+	"github.com/ctrlkit/ctrlkit/internal/engine/orphans"
 	"github.com/ctrlkit/ctrlkit/internal/show/localhost"
 )
 
@@ -234,7 +234,7 @@ func (m *manifests) list(ctx context.Context, gvk schema.GroupVersionKind, names
 
 // adoption is what the owners of namespaces have to allow, so that the objects there may adopt the
 // resources. This is the one place that decides what "ctrlkit import" says about it: the line is
-// printed by package internal/cluster/orphans.
+// printed by package internal/engine/orphans.
 type adoption struct{ all []orphans.Adoption }
 
 func (a *adoption) add(namespace, id string) {

@@ -27,8 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/install"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/rbac"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
 )
 
 // inWorld runs a test in a bubble, so that three years pass in no time.

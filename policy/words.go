@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 )
 
 // domain is the part of the name that all annotations of this package have in common. An annotation
@@ -137,7 +137,7 @@ func fold(text string) string { return strings.ToLower(strings.TrimSpace(text)) 
 
 // didYouMean returns a hint at the name that a word is most similar to, empty if none is.
 func didYouMean(word string, names []string) string {
-	if near, ok := diag.Near(fold(word), names); ok {
+	if near, ok := printable.Near(fold(word), names); ok {
 		return fmt.Sprintf(" (did you mean %q?)", near)
 	}
 	return ""

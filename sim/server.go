@@ -6,8 +6,8 @@ package sim
 import (
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/ctrlkit/ctrlkit/internal/cluster/rbac"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
 )
 
 // A Server is the API server in memory, of which each run of a simulation has one. It gives the same

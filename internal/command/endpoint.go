@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
 
-	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/run"
 )
 
 // operatorFlags say how to reach a cluster, and an operator in it.

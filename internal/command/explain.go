@@ -22,9 +22,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 	"github.com/ctrlkit/ctrlkit/internal/cluster/secrets"
 	"github.com/ctrlkit/ctrlkit/internal/show/explanation"
-	"github.com/ctrlkit/ctrlkit/internal/show/printable"
 	"github.com/ctrlkit/ctrlkit/internal/show/view"
 )
 

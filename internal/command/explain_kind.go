@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
-	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -104,7 +104,7 @@ func nearKind(client discovery.ServerResourcesInterface, kind string) string {
 		}
 	}
 	slices.Sort(names)
-	if near, ok := diag.Near(strings.ToLower(kind), names); ok {
+	if near, ok := printable.Near(strings.ToLower(kind), names); ok {
 		return near
 	}
 	if i := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, bare+".") }); i >= 0 { // in another group

@@ -22,11 +22,11 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ctrlkit/ctrlkit/internal/cluster/orphans"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 	"github.com/ctrlkit/ctrlkit/internal/cluster/secrets/secretstest"
 	"github.com/ctrlkit/ctrlkit/internal/engine/metrics"
+	"github.com/ctrlkit/ctrlkit/internal/engine/orphans"
 	"github.com/ctrlkit/ctrlkit/internal/show/explanation"
-	"github.com/ctrlkit/ctrlkit/internal/show/printable"
 	"github.com/ctrlkit/ctrlkit/internal/show/view"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	simreport "github.com/ctrlkit/ctrlkit/internal/sim/report"
@@ -56,7 +56,7 @@ var withoutHostileText = map[string]string{
 	"vet":                       "it prints what go vet says of the code of who runs it",
 	"rbac":                      "it prints what the tests of who runs it have needed",
 	"sim":                       "its report is that of sim report",
-	"run":                       "internal/run has tests with hostile objects and logs",
+	"run":                       "internal/sim/run has tests with hostile objects and logs",
 	"generate finalizer-policy": "it writes a manifest of words that it has checked",
 	"finalizer-policy":          "it writes a manifest of words that it has checked",
 }

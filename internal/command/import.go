@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
-	"github.com/ctrlkit/ctrlkit/internal/cluster/orphans"
-	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/internal/engine/orphans"
+	"github.com/ctrlkit/ctrlkit/internal/sim/run"
 )
 
 // importFlags are the flags of "ctrlkit import".

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ctrlkit/ctrlkit/internal/cluster/orphans"
-	"github.com/ctrlkit/ctrlkit/internal/run"
+	"github.com/ctrlkit/ctrlkit/internal/engine/orphans"
+	"github.com/ctrlkit/ctrlkit/internal/sim/run"
 )
 
 // orphansFlags are the flags of "ctrlkit orphans".

@@ -19,7 +19,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/cluster/markers"
 	"github.com/ctrlkit/ctrlkit/internal/cluster/permission"
-	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/rbac"
 )
 
 // rbacOptions are the flags of ctrlkit rbac.

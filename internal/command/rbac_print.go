@@ -12,7 +12,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/cluster/markers"
 	"github.com/ctrlkit/ctrlkit/internal/cluster/permission"
-	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/rbac"
 )
 
 // rbacPrinter prints needs and comparisons. Its err is the first error.

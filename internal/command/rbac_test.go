@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/ctrlkit/ctrlkit/internal/cluster/permission"
-	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/rbac"
 	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 

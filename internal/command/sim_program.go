@@ -18,11 +18,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/sim/program"
 	simreport "github.com/ctrlkit/ctrlkit/internal/sim/report"
+	"github.com/ctrlkit/ctrlkit/internal/sim/run"
 )
 
 // simProgram are the flags of ctrlkit sim --program.

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/tools/go/analysis/checker"
 	"golang.org/x/tools/go/packages"
 
-	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 	"github.com/ctrlkit/ctrlkit/internal/vet"
 )
 
@@ -133,7 +133,7 @@ func (o *vetOptions) analyzers() ([]*analysis.Analyzer, error) {
 				continue
 			}
 			hint := "the analyzers are " + strings.Join(names, ", ")
-			if near, ok := diag.Near(value, names); ok {
+			if near, ok := printable.Near(value, names); ok {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			errs = append(errs, fmt.Errorf("--%s: unknown analyzer %q; %s", flag.name, value, hint))

@@ -18,7 +18,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/ctrlkit/ctrlkit/internal/cluster/permission"
-	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/rbac"
 )
 
 // A Marker is a comment from which controller-gen makes rules.

@@ -12,6 +12,6 @@
 //	}
 //	fmt.Print(permission.Markers(permission.Rules(needs)))
 //
-// Package internal/sim/apiserver/rbac compares needs with the roles of manifests, in both
+// Package internal/cluster/rbac compares needs with the roles of manifests, in both
 // directions. Authors have its names from package step.
 package permission

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/internal/show/printable"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 )
 
 //go:embed assets/page.css assets/page.js assets/*.html

@@ -7,7 +7,7 @@ import (
 	"html/template"
 	"io"
 
-	"github.com/ctrlkit/ctrlkit/internal/show/printable"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 )
 
 // A frame is what every page has around its content.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ctrlkit/ctrlkit/internal/show/printable"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 )
 
 // A Style says how a plan is written.

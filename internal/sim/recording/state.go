@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 	"github.com/ctrlkit/ctrlkit/internal/show/difference"
-	"github.com/ctrlkit/ctrlkit/internal/show/printable"
 )
 
 // A State is what people see of an object: its deletion, its conditions, and without any of these

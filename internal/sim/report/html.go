@@ -11,7 +11,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/ctrlkit/ctrlkit/internal/show/printable"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 )
 
 //go:embed page.html

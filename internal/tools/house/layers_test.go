@@ -44,7 +44,7 @@ var layers = map[string]int{
 	"internal/cluster/secrets":             0,
 	"internal/show/localhost":              -1, // before whatever an operator serves
 	"internal/cluster/secrets/secretstest": 0,
-	"internal/show/printable":              -1, // text of others, for whatever prints it
+	"internal/cluster/printable":           -1, // text of others, for whatever prints it
 	"internal/cluster/private":             -1, // files for their owner alone
 	"internal/cluster/testkind":            0,
 	"internal/cluster/tenure":              0,
@@ -73,7 +73,7 @@ var layers = map[string]int{
 	"internal/engine/wiring":      1,
 	"internal/cluster/refusal":    0,
 	"internal/engine/answer":      0,
-	"internal/cluster/orphans":    1,
+	"internal/engine/orphans":     1,
 	"internal/cluster/restmapper": 0,
 	"internal/show/explanation":   4, // what an operator says of itself, independent of the engine
 	"internal/show/view":          5,
@@ -121,14 +121,14 @@ var layers = map[string]int{
 	"internal/sim/inject":                     5,
 	"internal/sim/memory":                     6,
 	"internal/sim/apiserver":                  2,
-	"internal/sim/apiserver/rbac":             1,
+	"internal/cluster/rbac":                   1,
 	"internal/sim/apiserver/internal/crd":     0,
 	"internal/sim/apiserver/internal/builtin": 1,
 	"internal/sim/apiserver/conformance":      3,
 	"sim/internal/mutants":                    8,
 	"sim/testdata/guide":                      8,
 	"internal/cluster/markers":                2,
-	"internal/run":                            7,
+	"internal/sim/run":                        7,
 	"internal/show/difference":                1,
 	"internal/sim/transition":                 2,
 	"internal/sim/trial":                      8,

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/ast"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/model"
@@ -133,7 +134,7 @@ func (s *stateScope) fieldHint(way, name string, names []string) string {
 			return fmt.Sprintf("did you mean %q?", n)
 		}
 	}
-	if hint := diag.DidYouMean(name, names); hint != "" {
+	if hint := printable.DidYouMean(name, names); hint != "" {
 		return hint
 	}
 	return fieldsHint(names)
@@ -218,7 +219,7 @@ func (s *stateScope) likely(v ast.Value, key string, end types.Type) {
 	if len(values) == 0 || slices.Contains(values, text) {
 		return
 	}
-	hint := diag.DidYouMean(text, values)
+	hint := printable.DidYouMean(text, values)
 	if hint == "" && len(values) <= 6 {
 		hint = "the values are " + listOf(values)
 	}

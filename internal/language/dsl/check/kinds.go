@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/mod/module"
 
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/ast"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/model"
@@ -151,7 +152,7 @@ func (d *document) resolveBare(w ast.Word, hint string) *kindRef {
 	switch len(rows) {
 	case 0:
 		item, isList := strings.CutSuffix(w.Text, "List")
-		if near, ok := diag.Near(w.Text, d.knownKinds()); ok {
+		if near, ok := printable.Near(w.Text, d.knownKinds()); ok {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		} else if isList && (d.aliases[item] != nil || len(builtins.byKind[item]) > 0) {
 			hint = fmt.Sprintf("write []%s for a list", item)
@@ -214,7 +215,7 @@ func (d *document) nearLabel(label string) string {
 	for _, b := range d.bindOrder {
 		names = append(names, b.word.Text)
 	}
-	if near, ok := diag.Near(label, names); ok {
+	if near, ok := printable.Near(label, names); ok {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	// Of built-in groups only a near spelling of the group counts: v2 is not a misspelled v1.
@@ -222,7 +223,7 @@ func (d *document) nearLabel(label string) string {
 	for _, known := range builtins.labels {
 		g, v, _ := splitGroupVersion(known)
 		if group != "" && v == version {
-			if near, ok := diag.Near(group, []string{g}); ok && near != "" {
+			if near, ok := printable.Near(group, []string{g}); ok && near != "" {
 				return fmt.Sprintf("did you mean %q?", known)
 			}
 		}
@@ -423,13 +424,13 @@ func (c *checker) objectHint(obj *types.TypeName, problem string) string {
 // kindHint suggests the nearest kind of a package, else the built-in kind of that name, else the
 // kinds that there are.
 func kindHint(name string, kinds []string) string {
-	if hint := diag.DidYouMean(name, kinds); hint != "" {
+	if hint := printable.DidYouMean(name, kinds); hint != "" {
 		return hint
 	}
 	if rows := builtins.byKind[name]; len(rows) > 0 {
 		return fmt.Sprintf("did you mean %q?", rows[0].label()+"/"+name)
 	}
-	if hint := diag.DidYouMean(name, builtins.kinds); hint != "" {
+	if hint := printable.DidYouMean(name, builtins.kinds); hint != "" {
 		return hint
 	}
 	if len(kinds) == 0 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/ast"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/model"
@@ -160,7 +161,7 @@ func (m *managerScope) unknownState(name ast.Word, action string) {
 	for i, s := range m.order {
 		names[i] = s.name.Text
 	}
-	hint := diag.DidYouMean(name.Text, names)
+	hint := printable.DidYouMean(name.Text, names)
 	switch {
 	case hint != "":
 	case len(names) == 0:

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/ast"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/model"
@@ -122,7 +123,7 @@ func (s *stateScope) referredTo(ref *ast.Ref) *declaredState {
 		hint := "references begin with target, or with a state above"
 		if s.target != nil && s.target.hasField(root.Text) {
 			hint = "write ${target." + ref.Name() + "}"
-		} else if near, ok := diag.Near(root.Text, s.declared); ok {
+		} else if near, ok := printable.Near(root.Text, s.declared); ok {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		} else if len(ref.Path) > 1 {
 			hint = "write ${target." + strings.SplitN(ref.Name(), ".", 2)[1] + "}"
@@ -201,7 +202,7 @@ func (k *kindType) referenceHint(ref *ast.Ref, at int, problem *walkProblem) str
 			return "write " + withName(ref, at, f)
 		}
 	}
-	if hint := diag.DidYouMean(got, problem.fields); hint != "" {
+	if hint := printable.DidYouMean(got, problem.fields); hint != "" {
 		return hint
 	}
 	if problem.leaf {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/ast"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/model"
@@ -203,7 +204,7 @@ func (s *stateScope) unknownSelector(sel *ast.Selector, family, key string, slas
 		span.End = min(span.Start+len(family), span.End)
 		name = family
 	}
-	if near, ok := diag.Near(family, known); ok {
+	if near, ok := printable.Near(family, known); ok {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	if after, ok := strings.CutPrefix(sel.Key.Text, "labels."); ok && after != "" {

@@ -145,17 +145,6 @@ func TestSort(t *testing.T) {
 	}
 }
 
-func TestNear(t *testing.T) {
-	for _, test := range []struct{ got, want string }{
-		{"job", "jobs"}, {"JOBS", "jobs"}, {"jbos", "jobs"}, {"deploymnet", "Deployment"}, {"pdo", "pod"},
-		{"something", ""}, {"", ""}, {"jobs", ""}, {strings.Repeat("j", 100), ""},
-	} {
-		if got, _ := diag.Near(test.got, []string{"jobs", "pod", "Deployment", strings.Repeat("j", 99)}); got != test.want {
-			t.Errorf("near %q: got %q, want %q", test.got, got, test.want)
-		}
-	}
-}
-
 // TestCodes checks that the table of codes is complete and in order.
 func TestCodes(t *testing.T) {
 	last := diag.Code("")

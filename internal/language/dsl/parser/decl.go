@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/ast"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
 )
@@ -25,7 +26,7 @@ func (p *parser) section(lead ast.Lead) ast.Item {
 	}
 	keyword := t.text
 	if keyword != "state" && keyword != "action" {
-		near, _ := diag.Near(keyword, sections)
+		near, _ := printable.Near(keyword, sections)
 		if near == "" && p.peek(1) == tokenLeftBrace {
 			near = p.guessSection()
 		}

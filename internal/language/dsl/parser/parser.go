@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/ast"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
 )
@@ -141,7 +142,7 @@ func (p *parser) statement(lead ast.Lead) ast.Item {
 // unknownStatement reports a misspelled keyword and reads the statement as if the keyword were
 // right, so that the names that it declares are known later.
 func (p *parser) unknownStatement(lead ast.Lead, t token) ast.Item {
-	near, _ := diag.Near(t.text, statements)
+	near, _ := printable.Near(t.text, statements)
 	hint := "a document has bind, alias and decl"
 	switch {
 	case p.peek(1) == tokenWord && p.tokens[p.pos+2].kind == tokenWord && p.tokens[p.pos+2].text == "for":

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/internal/run"
 	"github.com/ctrlkit/ctrlkit/internal/sim/plan"
+	"github.com/ctrlkit/ctrlkit/internal/sim/run"
 	"github.com/ctrlkit/ctrlkit/internal/tools/suite/merge/registry"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ctrlkit/ctrlkit/internal/cluster/permission"
-	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/rbac"
 )
 
 const auditedUser = "system:serviceaccount:system:manager"

@@ -9,7 +9,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/ctrlkit/ctrlkit/internal/show/printable"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 )
 
 // ImportPath is where an operator serves what can be imported, below the address of its metrics.

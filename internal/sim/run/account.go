@@ -27,7 +27,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/cluster/markers"
 	"github.com/ctrlkit/ctrlkit/internal/cluster/permission"
-	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/rbac"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/rbac"
 )
 
 // OnlyAccount is the value of Options.AsAccount for the ServiceAccount that the bindings name.

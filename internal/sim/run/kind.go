@@ -9,7 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 )
 
 // Kind is a watched kind.
@@ -132,6 +132,6 @@ func nearKind(name string, kinds []Kind) string {
 		names = append(names, k.Kind, k.Plural)
 		byName[k.Kind], byName[k.Plural] = k.Kind, k.Kind
 	}
-	near, _ := diag.Near(name, names)
+	near, _ := printable.Near(name, names)
 	return byName[near]
 }
