@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/inject"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 )
 
 // inProcess runs a function as an operator, the first process of it, with a plan.
@@ -85,12 +87,33 @@ func TestACallThatHangs(t *testing.T) {
 	})
 }
 
+// A fake that panics is a mistake of the test, and the run goes on.
+func TestPanicOfAFake(t *testing.T) {
+	r := inProcess(t, "", func(ctx context.Context, p *Process) {
+		c := http.Client{Transport: p.HTTP("kettle", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("no water") }), nil)}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://kettle.invalid/pot", nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if _, err := c.Do(request); err == nil || !strings.Contains(err.Error(), "the fake of kettle panicked at GET http://kettle.invalid/pot: no water") {
+			t.Errorf("got the error %v", err)
+		}
+	})
+	if !slices.ContainsFunc(r.violations, func(v oracle.Violation) bool { return v.Oracle == oracle.ScriptRuns }) {
+		t.Errorf("got %v, want the panic", r.violations)
+	}
+}
+
 // A fake that is an http.Handler is called like a system: the method says whether it mutates, and
 // faults are errors of the transport.
 func TestHTTP(t *testing.T) {
 	var served []string
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		served = append(served, r.Method+" "+r.URL.Path)
+		if body, err := io.ReadAll(r.Body); err != nil || len(body) > 0 || r.RequestURI != "/pot?size=1" || r.Host != "kettle.invalid" {
+			t.Errorf("the fake gets the body %q, error %v, %q of %q", body, err, r.RequestURI, r.Host)
+		}
 		w.WriteHeader(http.StatusTeapot)
 		_, _ = io.WriteString(w, "short and stout")
 	})

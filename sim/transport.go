@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +20,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/inject"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 )
 
 // transport is the connection of one process to the API server: each request waits there for its
@@ -200,8 +202,7 @@ func (h httpExternal) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	recorder := httptest.NewRecorder()
 	err := h.process.Call(r.Context(), call, func() error {
-		h.handler.ServeHTTP(recorder, r)
-		return nil
+		return h.serve(recorder, r)
 	})
 	if err != nil {
 		return nil, err
@@ -209,4 +210,26 @@ func (h httpExternal) RoundTrip(r *http.Request) (*http.Response, error) {
 	response := recorder.Result()
 	response.Request = r
 	return response, nil
+}
+
+// serve passes a request on as a server receives it. A panic of the fake ends the request, and is
+// reported: it is a mistake of the test.
+func (h httpExternal) serve(w http.ResponseWriter, r *http.Request) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("the fake of %s panicked at %s %s: %v", h.system, r.Method, r.URL, value)
+			h.process.run.judge.Report(oracle.ScriptRuns, fmt.Sprintf("%v\n%s", err, debug.Stack()))
+		}
+	}()
+	received := r.Clone(r.Context())
+	received.RequestURI = r.URL.RequestURI()
+	received.RemoteAddr = "192.0.2.1:1234" // as httptest.NewRequest has it
+	if received.Body == nil {
+		received.Body = http.NoBody
+	}
+	if received.Host == "" {
+		received.Host = r.URL.Host
+	}
+	h.handler.ServeHTTP(w, received)
+	return nil
 }

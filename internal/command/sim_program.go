@@ -91,7 +91,10 @@ func (f *simProgram) run(cmd *cobra.Command, arguments []string, o simOptions) e
 	if cmd.Context().Err() != nil {
 		return &exitError{code: exitInterrupted}
 	}
-	if document.Bad() || simulation.Stopped != "" && simulation.Stopped != "budget" {
+	if o.plan != "" && o.output.value != "json" && len(simulation.Findings) == 0 { // a finding has its own
+		fmt.Fprintf(cmd.OutOrStdout(), "what happened:\n  %s\n", strings.Join(simulation.With, "\n  "))
+	}
+	if document.Bad() || simulation.Stopped != "" && simulation.Stopped != "budget" || simulation.TooFew() {
 		return &exitError{code: exitFound}
 	}
 	return nil

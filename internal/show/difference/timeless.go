@@ -5,9 +5,11 @@ package difference
 
 import "regexp"
 
-const momentPattern = `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`
+const momentPattern = `\d{4}-\d\d-\d\d(` +
+	`T\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)|` + // as objects have them
+	` \d\d:\d\d:\d\d(\.\d+)? [+-]\d{4} [A-Z]{3,4}( m=[+-]\d+\.\d+)?)` // as Go prints them
 
-// Moment matches times, as objects have them, and Moments times within a text.
+// Moment matches times, as objects have them or as Go prints them, and Moments times within a text.
 var (
 	Moment  = regexp.MustCompile(`^` + momentPattern + `$`)
 	Moments = regexp.MustCompile(momentPattern)

@@ -35,6 +35,7 @@ var refusals = map[string]refusal{
 	"500": {500, metav1.StatusReasonInternalError, "Internal error occurred: etcdserver: leader changed"},
 
 	"webhook": {403, metav1.StatusReasonForbidden, `admission webhook "sim.ctrlkit.dev" denied the request: refused by the simulation`},
+	"expired": {410, metav1.StatusReasonExpired, "too old resource version"},
 	"timeout": {504, metav1.StatusReasonTimeout, "the server was unable to return a response in the time allotted, but may still be processing the request"},
 }
 
@@ -73,6 +74,11 @@ func refusalOf(how string, r *apiserver.Request) refusal {
 		known = special
 	}
 	return known
+}
+
+// RefusalOfWrite is the answer of a server that refuses a write, which has not arrived at its storage.
+func RefusalOfWrite(how string, r *apiserver.Request) *apiserver.Response {
+	return refusalOf(how, r).answer(r)
 }
 
 // Refusal is the answer of a server that does not do what it was asked for, or has done it and says

@@ -56,7 +56,7 @@ func crashed(process Process) *Answer {
 }
 
 func refused(how string, r *apiserver.Request) *Answer {
-	return &Answer{Response: refusalOf(how, r).answer(r)}
+	return &Answer{Response: RefusalOfWrite(how, r)}
 }
 
 // toWrite, toObject and toProcess are the effects of faults that leave the answer as it is: what an

@@ -4,6 +4,7 @@
 package oracle
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"slices"
@@ -105,9 +106,32 @@ func (v Violation) Class() Class {
 	return v.Worst().Class()
 }
 
-// Worst returns the difference that is the worst one.
+// Worst returns the difference that is the worst one: what is missing, then what is too much. What
+// the controllers of Kubernetes keep comes after what the operator keeps.
 func (v Violation) Worst() Difference {
-	return slices.MinFunc(v.Differences, func(a, b Difference) int { return int(a.Class()) - int(b.Class()) })
+	return slices.MinFunc(v.Differences, func(a, b Difference) int {
+		return cmp.Or(a.rank()-b.rank(), int(a.Class())-int(b.Class()))
+	})
+}
+
+// keptByControllers are kinds whose objects controllers of Kubernetes make for others.
+var keptByControllers = []string{
+	"controllerrevisions.apps", "endpoints", "endpointslices.discovery.k8s.io", "nodes", "persistentvolumes", "pods", "replicasets.apps",
+}
+
+func (d Difference) rank() int {
+	kind, _, _ := strings.Cut(d.Thing, " ")
+	rank := 4
+	switch {
+	case d.Path == "" && d.Got == "":
+		rank = 0
+	case d.Path == "":
+		rank = 2
+	}
+	if slices.Contains(keptByControllers, kind) {
+		rank++
+	}
+	return rank
 }
 
 // Class returns how bad the difference is.

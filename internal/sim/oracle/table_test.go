@@ -74,3 +74,27 @@ func TestClassOfDifferences(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// What is missing is worse than what is too much, and Pods are behind the object that has none.
+func TestWorst(t *testing.T) {
+	pod := Difference{Thing: "pods default/db-0", Got: "there"}
+	gone := Difference{Thing: "pods default/db-1", Want: "there"}
+	service := Difference{Thing: "services default/db", Want: "there"}
+	second := Difference{Thing: "secrets default/db-2", Got: "there"}
+	field := Difference{Thing: "databases.example.com default/db", Path: ".status.phase", Want: "Ready"}
+	left := Difference{Thing: "external cloud db", Got: "there"}
+	for _, tt := range []struct {
+		all  []Difference
+		want Difference
+	}{
+		{[]Difference{pod, field, gone, second, service}, service},
+		{[]Difference{field, pod, second}, second},
+		{[]Difference{field, pod}, pod},
+		{[]Difference{field}, field},
+		{[]Difference{second, left}, left},
+	} {
+		if got := (Violation{Differences: tt.all}).Worst(); got != tt.want {
+			t.Errorf("of %v the worst is %s, want %s", tt.all, got, tt.want)
+		}
+	}
+}

@@ -5,7 +5,6 @@ package program
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -15,12 +14,9 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/inject"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
 )
@@ -290,8 +286,11 @@ func (b *boundary) strike(w http.ResponseWriter, r *http.Request, next http.Hand
 		case fault.CrashBeforeWrite:
 			b.crash()
 			panic(http.ErrAbortHandler)
-		case fault.RefuseWrite, fault.RefuseRead:
-			b.note(point, number, request, refuse(w, f.How, request))
+		case fault.RefuseWrite:
+			b.note(point, number, request, send(w, inject.RefusalOfWrite(f.How, request)))
+			return
+		case fault.RefuseRead:
+			b.note(point, number, request, send(w, inject.Refusal(f.How, request)))
 			return
 		case fault.CrashAfterWrite:
 			last = f
@@ -322,44 +321,16 @@ func (b *boundary) strike(w http.ResponseWriter, r *http.Request, next http.Hand
 	case last.How == "reset":
 		panic(http.ErrAbortHandler)
 	case last.Kind != 0:
-		refuse(w, last.How, request)
+		send(w, inject.Refusal(last.How, request))
 	}
 }
 
-// refuse answers a request with an error, and returns its code.
-func refuse(w http.ResponseWriter, how string, r *apiserver.Request) int {
-	resource, name := r.Resource.GroupResource(), cluster.NameOf(r)
-	var err *apierrors.StatusError
-	switch how {
-	case "409":
-		err = apierrors.NewConflict(resource, name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
-	case "429":
-		err = apierrors.NewTooManyRequests("the server is overloaded", 1)
-	case "403":
-		err = apierrors.NewForbidden(resource, name, fmt.Errorf("not allowed for now"))
-	case "422":
-		err = apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind(resource.Resource).GroupKind(), name, field.ErrorList{field.Invalid(field.NewPath("spec"), "", "refused by a policy")})
-	case "webhook":
-		err = apierrors.NewInternalError(fmt.Errorf("failed calling webhook %q: connection refused", "policy.example.com"))
-	case "timeout":
-		err = apierrors.NewTimeoutError("request did not complete within the allowed duration", 0)
-	default:
-		err = apierrors.NewInternalError(fmt.Errorf("etcdserver: leader changed"))
-	}
-	return answer(w, err)
-}
-
-// answer answers a request with an error, and returns its code.
-func answer(w http.ResponseWriter, err *apierrors.StatusError) int {
-	status := err.Status()
-	status.Kind, status.APIVersion = "Status", "v1"
-	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
-		w.Header().Set("Retry-After", fmt.Sprint(status.Details.RetryAfterSeconds))
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(int(status.Code))
-	_ = json.NewEncoder(w).Encode(status) //nolint:errcheck // the client is gone
-	return int(status.Code)
+// send sends an answer that is not that of the server, and returns its code.
+func send(w http.ResponseWriter, response *apiserver.Response) int {
+	maps.Copy(w.Header(), response.Header)
+	w.WriteHeader(response.Code)
+	_, _ = w.Write(response.Body) //nolint:errcheck // the client is gone
+	return response.Code
 }
 
 // kept is an answer that is not sent.

@@ -139,6 +139,9 @@ func Explore(ctx context.Context, o Options) (*report.Simulation, error) {
 		o.Progress(fmt.Sprintf("nothing that is found in %d plans matches %q, which says what is by design", len(e.outcomes), o.ByDesign))
 	}
 	s.Fill(e.outcomes)
+	if o.Plan != nil && len(e.outcomes) > 1 {
+		s.With = strings.Split(e.outcomes[1].Trace, "\n")
+	}
 	s.Seconds = time.Since(begun).Seconds()
 	return s, nil
 }

@@ -15,12 +15,12 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/inject"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
 )
 
@@ -51,7 +51,7 @@ func (b *boundary) watch(w http.ResponseWriter, r *http.Request, next http.Handl
 	selection, version := selectionOf(request), request.Query.Get("resourceVersion")
 	if b.unexpire(request) && version != "" && version != "0" && !request.Query.Has("sendInitialEvents") {
 		b.trace.add("operator", "watch", "of "+kind+" -> 410")
-		answer(w, apierrors.NewResourceExpired("too old resource version: "+version))
+		send(w, inject.Refusal("expired", request))
 		return
 	}
 	ctx, end := context.WithCancel(r.Context())

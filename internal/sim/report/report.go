@@ -57,6 +57,9 @@ type Simulation struct {
 	// Without is the trace of the run without faults, which a page draws beside that of a finding.
 	Without []string `json:"without,omitempty"`
 
+	// With is the trace of the plan, where one alone was asked for.
+	With []string `json:"with,omitempty"`
+
 	// Findings are all kinds of findings, the worst first. A finding that has CoveredBy follows the
 	// one that covers it.
 	Findings []Finding `json:"findings"`

@@ -167,6 +167,7 @@ func (s *Simulation) InFull(f Finding, st Style) string {
 	var b strings.Builder
 	e := f.Example
 	fmt.Fprintf(&b, "%s: %s\n", st.paint(red, string(f.Oracle)), e.What)
+	b.WriteString(differences(e))
 	fmt.Fprintf(&b, "\nwith: %s", e.Text)
 	if n := len(f.Plans) - 1; n > 0 {
 		fmt.Fprintf(&b, " (and in %s: %s)", plural(n, "other plan"), faultsOf(f.others()))
@@ -192,6 +193,24 @@ func (s *Simulation) InFull(f Finding, st Style) string {
 		fmt.Fprintf(&b, "\nwhat happened:\n  %s\n", strings.Join(e.Excerpt, "\n  "))
 	}
 	return strings.TrimRight(b.String(), "\n")
+}
+
+// mostDifferences is how many of the differences are printed.
+const mostDifferences = 20
+
+// differences returns those that the text does not have.
+func differences(e Example) string {
+	if len(e.Differences) == 0 || strings.Contains(e.What, e.Differences[0].String()) {
+		return ""
+	}
+	var b strings.Builder
+	for _, d := range e.Differences[:min(len(e.Differences), mostDifferences)] {
+		fmt.Fprintf(&b, "  %s\n", d)
+	}
+	if more := len(e.Differences) - mostDifferences; more > 0 {
+		fmt.Fprintf(&b, "  and %s\n", plural(more, "other difference"))
+	}
+	return b.String()
 }
 
 // String returns the write in some lines: the request, the lines of code, and what changed.
@@ -324,7 +343,20 @@ func (s *Simulation) Incomplete() string {
 	if s.Stopped == TimeLimit {
 		text += "; run the others with a longer -timeout, or split them with -sim.shard"
 	}
+	if s.TooFew() {
+		text += ": too few to find anything; give it more time, or see why a plan takes so long"
+	}
 	return text + s.notRun()
+}
+
+// fewest is how many plans a simulation has to run: with fewer, it has tried less than one of each
+// kind of fault.
+const fewest = 20
+
+// TooFew reports whether a simulation was stopped before it could find anything, so that it is no
+// success.
+func (s *Simulation) TooFew() bool {
+	return s.Stopped != "" && s.Stopped != Sample && s.Plans.Run < min(fewest, s.Plans.Total)
 }
 
 // mostNotRun is how many kinds of faults are named of which plans were not run.

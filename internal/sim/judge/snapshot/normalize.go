@@ -46,7 +46,7 @@ func normalize(o *Object, isVersion func(string) bool) {
 			replace(o.Content, strings.Split(path, "."))
 		}
 	}
-	versions(o.Content, generation, isVersion)
+	versions(o.Content, "", generation, isVersion)
 }
 
 // allocated has, by kind, the fields whose values the server or a controller of the cluster
@@ -112,11 +112,12 @@ func replaced(value any) any {
 
 // versions replaces what an object records of resource versions, and makes its observed generations
 // say only whether they are the present one: how often an object was changed differs between runs.
-func versions(value any, generation int64, isVersion func(string) bool) {
+// Of is the name of the field that has the value.
+func versions(value any, of string, generation int64, isVersion func(string) bool) {
 	switch v := value.(type) {
 	case []any:
 		for _, element := range v {
-			versions(element, generation, isVersion)
+			versions(element, of, generation, isVersion)
 		}
 	case map[string]any:
 		for key, child := range v {
@@ -128,10 +129,10 @@ func versions(value any, generation int64, isVersion func(string) bool) {
 				case float64: // of an object that others have normalized
 					v[key] = relative(int64(observed), generation)
 				}
-			case isVersionOf(plain, child, isVersion):
+			case isVersionOf(plain, child, isVersion), isVersionOf(of, child, isVersion): // of one thing, or of several by name
 				v[key] = "<version>"
 			default:
-				versions(child, generation, isVersion)
+				versions(child, plain, generation, isVersion)
 			}
 		}
 	}

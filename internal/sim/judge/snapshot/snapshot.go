@@ -14,13 +14,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ctrlkit/ctrlkit/internal/show/difference"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge/external"
@@ -177,10 +177,7 @@ func flatten(path string, value any, into map[string]string, names namer) {
 			into[path] = names.number(TextOf(leaf))
 			return
 		}
-		if _, err := time.Parse(time.RFC3339, text); err == nil {
-			text = "<time>"
-		}
-		into[path] = names.replace(text)
+		into[path] = names.replace(difference.Moments.ReplaceAllString(text, "<time>"))
 	})
 }
 

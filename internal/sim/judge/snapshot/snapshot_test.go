@@ -93,6 +93,31 @@ func (want Snapshot) lines() (lines []string) {
 	return lines
 }
 
+// Times and resource versions that were copied into texts and other fields are no differences; the
+// version of a program is.
+func TestCopiesOfWhatTheServerMakes(t *testing.T) {
+	take := func(data string) Snapshot {
+		isVersion := func(text string) bool { return text == "24" || text == "31" }
+		return Take(Source{Objects: []apiserver.Object{object(t, "x", data)}, Names: strings.NewReplacer(), IsVersion: isVersion})
+	}
+	for _, tt := range []struct {
+		name, a, b string
+		same       bool
+	}{
+		{"a time as Go prints it", `{data: {at: "since 2000-03-30 23:55:00 +0000 UTC m=+0.5, by us"}}`, `{data: {at: "since 2000-03-31 00:07:10.25 +0000 UTC, by us"}}`, true},
+		{"a time within a text", `{data: {at: "not before 2000-03-30T23:55:00Z"}}`, `{data: {at: "not before 2000-03-30T23:58:00Z"}}`, true},
+		{"a date", `{data: {at: "2000-03-30"}}`, `{data: {at: "2000-03-31"}}`, false},
+		{"another text around a time", `{data: {at: "since 2000-03-30T23:55:00Z"}}`, `{data: {at: "until 2000-03-30T23:55:00Z"}}`, false},
+		{"versions by name", `{status: {secretsResourceVersion: {application: "24"}}}`, `{status: {secretsResourceVersion: {application: "31"}}}`, true},
+		{"no resource version", `{status: {secretsResourceVersion: {application: "15.4"}}}`, `{status: {secretsResourceVersion: {application: "16.0"}}}`, false},
+		{"versions of a program", `{status: {version: {postgres: "24"}}}`, `{status: {version: {postgres: "31"}}}`, false},
+	} {
+		if list := take(tt.a).Diff(take(tt.b), nil); (len(list) == 0) != tt.same {
+			t.Errorf("%s: got %v, want the same: %t", tt.name, list, tt.same)
+		}
+	}
+}
+
 // Fields that are masked are no differences, and a world does not differ from itself.
 func TestMask(t *testing.T) {
 	want := Snapshot{"configmaps a": {".data.x": "1", ".data.y": "1"}, "configmaps b": {}}
