@@ -87,7 +87,7 @@ func TestACallThatHangs(t *testing.T) {
 	})
 }
 
-// A fake that panics is a mistake of the test, and the run goes on.
+// A fake that panics is a mistake of the test, and the run continues.
 func TestPanicOfAFake(t *testing.T) {
 	r := inProcess(t, "", func(ctx context.Context, p *Process) {
 		c := http.Client{Transport: p.HTTP("kettle", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("no water") }), nil)}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -225,7 +226,7 @@ func (h httpExternal) serve(w http.ResponseWriter, r *http.Request) (err error) 
 	received.RequestURI = r.URL.RequestURI()
 	received.RemoteAddr = "192.0.2.1:1234" // as httptest.NewRequest has it
 	if received.Body == nil {
-		received.Body = http.NoBody
+		received.Body = io.NopCloser(strings.NewReader(""))
 	}
 	if received.Host == "" {
 		received.Host = r.URL.Host
