@@ -46,12 +46,12 @@ func importOne(s *Server, content map[string]any) error {
 	if err != nil {
 		return fmt.Errorf("importing %s %s/%s: its resource version %q is not a number", gvk, obj.GetNamespace(), obj.GetName(), obj.GetResourceVersion())
 	}
+	(&writeContext{kind: k}).setDefaults(obj)
 	if k.storage == definitionsStorage {
 		if err := serveImported(s, obj); err != nil {
 			return err
 		}
 	}
-	(&writeContext{kind: k}).setDefaults(obj)
 	t := s.store.table(k)
 	at := key{obj.GetNamespace(), obj.GetName()}
 	v := &version{namespace: at.namespace, name: at.name, uid: obj.GetUID(), revision: revision, content: content}

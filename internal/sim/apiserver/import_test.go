@@ -43,3 +43,22 @@ func TestImportedObjectsHaveDefaults(t *testing.T) {
 		}
 	}
 }
+
+// A definition that leaves out what the server defaults is served.
+func TestImportedDefinitionHasDefaults(t *testing.T) {
+	server := apiserver.New(apiserver.Options{})
+	must(t, server.Import(map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "shops.example.com", "uid": "u", "resourceVersion": "7"},
+		"spec": map[string]any{
+			"group": "example.com", "scope": "Namespaced", "names": map[string]any{"kind": "Shop", "plural": "shops"},
+			"versions": []any{map[string]any{
+				"name": "v1", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
+			}},
+		},
+	}))
+	code, list := world{t, server}.do("GET", "/apis/example.com/v1/shops", "")
+	if code != 200 || list["kind"] != "ShopList" {
+		t.Errorf("got %d and %v", code, list)
+	}
+}
