@@ -43,7 +43,7 @@ const defaultEndpoint = "http://localhost:8080"
 // clusterFlags adds the flags that name a cluster.
 func clusterFlags(set *pflag.FlagSet, into *run.Kubeconfig) {
 	set.StringVar(&into.File, "kubeconfig", "", "the kubeconfig `FILE` (default as kubectl: $KUBECONFIG, ~/.kube/config)")
-	set.StringVar(&into.Context, "context", "", "the `CONTEXT` in it (default the current one)")
+	set.StringVar(&into.Context, "context", "", "the `CONTEXT` of the kubeconfig (default the current one)")
 }
 
 // register adds the flags to those of a command.

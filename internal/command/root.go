@@ -4,10 +4,14 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 )
 
 // New returns the root command with all its subcommands.
@@ -107,6 +111,7 @@ func separateUsageErrors(cmd *cobra.Command, started *bool) {
 	if cmd.SuggestionsMinimumDistance == 0 {
 		cmd.SuggestionsMinimumDistance = 2
 	}
+	cmd.SetFlagErrorFunc(suggestFlag)
 	switch work, simpleWork := cmd.RunE, cmd.Run; {
 	case work != nil:
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -119,6 +124,20 @@ func separateUsageErrors(cmd *cobra.Command, started *bool) {
 			simpleWork(cmd, args)
 		}
 	}
+}
+
+// suggestFlag adds the flag that a misspelt one most likely means to the error about it.
+func suggestFlag(cmd *cobra.Command, err error) error {
+	unknown := (*pflag.NotExistError)(nil)
+	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
+		return err
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near, ok := printable.Near(unknown.GetSpecifiedName(), names); ok {
+		return fmt.Errorf("%w; did you mean --%s?", err, near)
+	}
+	return err
 }
 
 // helpWidth is how wide help is, in characters.

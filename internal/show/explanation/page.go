@@ -46,7 +46,11 @@ func (p *page) age(t time.Time) string {
 	if t.IsZero() {
 		return "an unknown time"
 	}
-	return duration.HumanDuration(max(0, p.x.Now.Sub(t)))
+	age := p.x.Now.Sub(t)
+	if age < time.Second {
+		return "<1s"
+	}
+	return duration.HumanDuration(age)
 }
 
 // lasting returns for how long a step has been in its state.

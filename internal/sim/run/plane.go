@@ -24,7 +24,7 @@ const (
 )
 
 // limitsInMemory is what a person must know who believes what a run in memory shows.
-const limitsInMemory = "no container runs, no webhook is called, RBAC is not enforced; docs/run.md lists what else memory leaves out"
+const limitsInMemory = "no container runs, no webhook is called, RBAC is not enforced; https://github.com/ctrlkit/ctrlkit/blob/main/docs/run.md#in-memory lists what else memory leaves out"
 
 // plane is a cluster that was started for the run, and is stopped with it.
 type plane interface {
