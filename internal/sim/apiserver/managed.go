@@ -60,6 +60,8 @@ func (k *kind) resetFields(subresource string) *fieldpath.Set {
 			set.Insert(fieldpath.MakePathOrDie("metadata", name))
 		}
 		return set
+	case k.isApproval(subresource):
+		return fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("status", "certificate"))
 	case k.status:
 		return fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
 	}

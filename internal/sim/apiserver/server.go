@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -272,6 +270,9 @@ func (s *Server) answer(k *kind, r *Request) *Response {
 		if k.isPodAction(r.Subresource) {
 			return podActions{s.registry}.create(k, r)
 		}
+		if k.isToken(r.Subresource) {
+			return tokens{s.registry}.create(k, r)
+		}
 		return s.registry.create(k, r)
 	case "update":
 		return s.registry.update(k, r)
@@ -315,49 +316,4 @@ func (s *Server) load(k *kind) error {
 		return storeDefinitions(s, k)
 	}
 	return nil
-}
-
-// whyMissing says why a subresource of a kind is missing, as far as there is a reason beyond effort.
-func (k *kind) whyMissing(subresource string) string {
-	name, _, _ := strings.Cut(subresource, "/")
-	switch {
-	case k.storage == podsStorage && slices.Contains([]string{"log", "exec", "attach", "portforward", "proxy"}, name):
-		return ", because no container runs"
-	case name == "proxy":
-		return ", because nothing listens behind it"
-	case name == "token":
-		return ", because nothing checks tokens"
-	}
-	return ""
-}
-
-// serves returns a failure if a request is for a subresource that the kind does not have.
-func (k *kind) serves(r *Request) *failure {
-	switch r.Subresource {
-	case "":
-		return nil
-	case "status":
-		if k.status {
-			return nil
-		}
-	case "scale":
-		if k.scale != nil {
-			return nil
-		}
-	case "finalize":
-		if k.gvr.Resource == "namespaces" {
-			return nil
-		}
-	default:
-		if k.isPodAction(r.Subresource) {
-			return k.servesPodAction(r)
-		}
-		if k.hasSubresource(r.Subresource) {
-			return notImplemented(fmt.Sprintf("the subresource %s of %s%s", r.Subresource, k.gvr.Resource, k.whyMissing(r.Subresource)))
-		}
-	}
-	if k.definition != nil {
-		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name))
-	}
-	return notFoundPath()
 }
