@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
 )
 
 var (
@@ -166,6 +167,23 @@ func (g *registry) object(resource schema.GroupResource, at key) *version {
 		return t.objects[at]
 	}
 	return nil
+}
+
+// Authenticate returns the user whose token it is, or nil if the server has not issued it or it is no
+// longer valid. The server itself takes requests without a token; who serves it over a network
+// decides whose requests these are.
+func (s *Server) Authenticate(token string) user.Info {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	who, _, err := tokens{s.registry}.check(token, nil)
+	if err != nil {
+		return nil
+	}
+	info := &user.DefaultInfo{Name: who.Username, UID: who.UID, Groups: who.Groups, Extra: map[string][]string{}}
+	for name, values := range who.Extra {
+		info.Extra[name] = values
+	}
+	return info
 }
 
 // check returns whose token it is, and for which of the given audiences it is valid. The error is
