@@ -86,11 +86,14 @@ func TestACallThatHangs(t *testing.T) {
 }
 
 // A fake that is an http.Handler is called like a system: the method says whether it mutates, and
-// faults are errors of the transport.
+// faults are errors of the transport. As on a server, a request has a body, a target and a host.
 func TestHTTP(t *testing.T) {
 	var served []string
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		served = append(served, r.Method+" "+r.URL.Path)
+		if data, err := io.ReadAll(r.Body); len(data) > 0 || err != nil || r.RequestURI != "/pot?size=1" || r.Host != "kettle.invalid" {
+			t.Errorf("served %q of %q with the body %q, %v", r.RequestURI, r.Host, data, err)
+		}
 		w.WriteHeader(http.StatusTeapot)
 		_, _ = io.WriteString(w, "short and stout")
 	})

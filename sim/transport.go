@@ -189,18 +189,19 @@ type httpExternal struct {
 }
 
 func (h httpExternal) RoundTrip(r *http.Request) (*http.Response, error) {
+	received := asReceived(r)
 	call := Call{System: h.system, Verb: r.Method, What: r.URL.RequestURI()}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 	default:
 		call.Mutates = true
 		if h.owner != nil {
-			call.Owner = h.owner(r)
+			call.Owner = h.owner(received)
 		}
 	}
 	recorder := httptest.NewRecorder()
 	err := h.process.Call(r.Context(), call, func() error {
-		h.handler.ServeHTTP(recorder, r)
+		h.handler.ServeHTTP(recorder, received)
 		return nil
 	})
 	if err != nil {
@@ -209,4 +210,18 @@ func (h httpExternal) RoundTrip(r *http.Request) (*http.Response, error) {
 	response := recorder.Result()
 	response.Request = r
 	return response, nil
+}
+
+// asReceived returns a request of a client as net/http gives it to a handler: it always has a body,
+// the host that it is for, and its target.
+func asReceived(r *http.Request) *http.Request {
+	received := *r
+	received.RequestURI = r.URL.RequestURI()
+	if r.Body == nil {
+		received.Body = http.NoBody
+	}
+	if r.Host == "" {
+		received.Host = r.URL.Host
+	}
+	return &received
 }
