@@ -12,13 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// serverAddress and serverPort are where the server says that it listens. The address is one of
-// those for documentation (RFC 5737): a server in memory has none that Endpoints may have.
-const (
-	serverAddress = "192.0.2.1"
-	serverPort    = 6443
-)
-
 // serverClusterIP is the address of the Service kubernetes: the first one of the range.
 const serverClusterIP = clusterNet + "0.1"
 
@@ -30,8 +23,9 @@ type beginning struct {
 	content   map[string]any
 }
 
-// begin stores what every cluster has. The Service kubernetes and what belongs to it are as old as
-// the server, and no change: they do not count in resource versions.
+// begin stores what every cluster has. The Service kubernetes is as old as the server, and no change:
+// it does not count in resource versions. As with a real server that listens on the loopback
+// interface, it has no Endpoints.
 func (s *Server) begin() {
 	r := &Request{Method: http.MethodPost, Actor: "server", UserAgent: "kube-apiserver", Verb: "create"}
 	beginOnce.Do(makeBeginnings)
@@ -62,25 +56,12 @@ func makeBeginnings() {
 	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
 		s.must("/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": name}})
 	}
-	port := func(number int) map[string]any {
-		return map[string]any{"name": "https", "port": number, "protocol": "TCP"}
-	}
-	metadata := func(labels map[string]any) map[string]any {
-		return map[string]any{"name": "kubernetes", "labels": labels}
-	}
-	service := port(443)
-	service["targetPort"] = serverPort
 	s.must("/api/v1/namespaces/default/services", map[string]any{
-		"metadata": metadata(map[string]any{"component": "apiserver", "provider": "kubernetes"}),
-		"spec":     map[string]any{"clusterIP": serverClusterIP, "ports": []any{service}},
-	})
-	s.must("/api/v1/namespaces/default/endpoints", map[string]any{
-		"metadata": metadata(map[string]any{"endpointslice.kubernetes.io/skip-mirror": "true"}),
-		"subsets":  []any{map[string]any{"addresses": []any{map[string]any{"ip": serverAddress}}, "ports": []any{port(serverPort)}}},
-	})
-	s.must("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", map[string]any{
-		"metadata": metadata(map[string]any{"kubernetes.io/service-name": "kubernetes"}), "addressType": "IPv4",
-		"endpoints": []any{map[string]any{"addresses": []any{serverAddress}, "conditions": map[string]any{"ready": true}}}, "ports": []any{port(serverPort)},
+		"metadata": map[string]any{"name": "kubernetes", "labels": map[string]any{"component": "apiserver", "provider": "kubernetes"}},
+		"spec": map[string]any{
+			"clusterIP": serverClusterIP, "ipFamilyPolicy": "SingleStack",
+			"ports": []any{map[string]any{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}},
+		},
 	})
 	for _, o := range s.Objects() {
 		beginnings = append(beginnings, beginning{o.Resource, o.Namespace, o.Name, o.Content})

@@ -87,15 +87,16 @@ func (m *minter) signature(text string) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// verify returns the claims of a token, and reports whether the server has signed it.
+// verify returns the claims of a token, as far as it can be read, and reports whether the server has
+// signed it.
 func (m *minter) verify(token string) (c claims, ok bool) {
-	at := strings.LastIndex(token, ".")
-	if at < 0 || !hmac.Equal([]byte(token[at+1:]), []byte(m.signature(token[:at]))) {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
 		return claims{}, false
 	}
-	payload, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(token[:at], jwtHeader+"."))
-	if err != nil || json.Unmarshal(payload, &c) != nil {
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || json.Unmarshal(payload, &c) != nil || c.Private.Account == nil {
 		return claims{}, false
 	}
-	return c, c.Private.Account != nil
+	return c, hmac.Equal([]byte(parts[2]), []byte(m.signature(parts[0]+"."+parts[1])))
 }

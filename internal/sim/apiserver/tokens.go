@@ -55,6 +55,9 @@ func (t tokens) create(k *kind, r *Request) *Response {
 		return failure.response()
 	}
 	tracked := &unstructured.Unstructured{Object: content}
+	if spec, ok := content["spec"].(map[string]any); ok && spec["expirationSeconds"] == nil {
+		spec["expirationSeconds"] = int64(defaultExpiration)
+	}
 	if failure := w.trackUpdate(t.registry, nil, tracked); failure != nil {
 		return failure.response()
 	}
@@ -79,10 +82,10 @@ func (t tokens) issue(k *kind, r *Request, request *authenticationv1.TokenReques
 	if len(spec.Audiences) == 0 {
 		spec.Audiences = []string{issuer}
 	}
-	if spec.ExpirationSeconds == nil {
-		spec.ExpirationSeconds = new(int64(defaultExpiration))
+	if request.Name != "" && request.Name != r.Name {
+		return fail(apierrors.NewInvalid(tokenRequests.gvk.GroupKind(), r.Name, fieldErrors("metadata.name", request.Name, "must match the service account name if specified")))
 	}
-	request.Name, request.Namespace = cmp.Or(request.Name, r.Name), cmp.Or(request.Namespace, r.Namespace)
+	request.Name, request.Namespace, request.UID = r.Name, cmp.Or(request.Namespace, r.Namespace), t.minter.newUID(tokenRequests, r.Namespace, r.Name)
 	request.CreationTimestamp = metav1.NewTime(now)
 	if errs := validExpiration(*spec.ExpirationSeconds); len(errs) > 0 {
 		return fail(apierrors.NewInvalid(tokenRequests.gvk.GroupKind(), "", errs))
@@ -193,7 +196,10 @@ func (t tokens) check(token string, audiences []string) (*authenticationv1.UserI
 		return fmt.Errorf("[invalid bearer token, "+format+"]", args...)
 	}
 	c, ok := t.minter.verify(token)
-	if !ok {
+	switch {
+	case !ok && c.Issuer == issuer:
+		return nil, nil, invalid("go-jose/go-jose: error in cryptographic primitive")
+	case !ok:
 		return nil, nil, errInvalidToken
 	}
 	if len(audiences) == 0 {

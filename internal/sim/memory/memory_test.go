@@ -230,8 +230,8 @@ func TestWithoutPlayersThereIsOnlyTheServer(t *testing.T) {
 		got = append(got, strings.TrimPrefix(o.Resource.Resource+" "+o.Namespace+"/"+o.Name, " "))
 	}
 	want := []string{
-		"endpoints default/kubernetes", "namespaces /default", "namespaces /kube-node-lease", "namespaces /kube-public", "namespaces /kube-system", "namespaces /new",
-		"services default/kubernetes", "endpointslices default/kubernetes",
+		"namespaces /default", "namespaces /kube-node-lease", "namespaces /kube-public", "namespaces /kube-system", "namespaces /new",
+		"services default/kubernetes",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)

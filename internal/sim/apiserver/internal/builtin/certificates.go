@@ -71,7 +71,7 @@ func validSigningRequest(o object) field.ErrorList {
 	case signer == "":
 		errs = append(errs, field.Required(at.Child("signerName"), ""))
 	case !ok || domain == "" || path == "":
-		errs = append(errs, field.Invalid(at.Child("signerName"), signer, `must be a fully qualified domain and path of the form "example.com/signer-name"`))
+		errs = append(errs, field.Invalid(at.Child("signerName"), signer, "must be a fully qualified domain and path of the form 'example.com/signer-name'"))
 	}
 	if seconds, ok := spec["expirationSeconds"].(int64); ok && seconds < 600 {
 		errs = append(errs, field.Invalid(at.Child("expirationSeconds"), seconds, "may not specify a duration less than 600 seconds (10 minutes)"))
@@ -116,7 +116,7 @@ func validDecisions(o object) field.ErrorList {
 			errs = append(errs, field.NotSupported(at.Index(i).Child("status"), status, allowed))
 		}
 		if other := slices.Index(decisions, kind); other >= 0 && seen[decisions[1-other]] {
-			errs = append(errs, field.Invalid(at.Index(i).Child("type"), kind, "Approved and Denied conditions are mutually exclusive"))
+			errs = append(errs, field.Invalid(at, kind, "Approved and Denied conditions are mutually exclusive"))
 		}
 		if seen[kind] {
 			errs = append(errs, field.Duplicate(at.Index(i).Child("type"), kind))
