@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -218,7 +219,7 @@ func asReceived(r *http.Request) *http.Request {
 	received := *r
 	received.RequestURI = r.URL.RequestURI()
 	if r.Body == nil {
-		received.Body = http.NoBody
+		received.Body = io.NopCloser(strings.NewReader(""))
 	}
 	if r.Host == "" {
 		received.Host = r.URL.Host

@@ -26,7 +26,7 @@ type beginning struct {
 // begin stores what every cluster has. The Service kubernetes is as old as the server, and no change:
 // it does not count in resource versions. As with a real server that listens on the loopback
 // interface, it has no Endpoints.
-func (s *Server) begin() {
+func begin(s *Server) {
 	r := &Request{Method: http.MethodPost, Actor: "server", UserAgent: "kube-apiserver", Verb: "create"}
 	beginOnce.Do(makeBeginnings)
 	for _, b := range beginnings {
@@ -54,9 +54,9 @@ var (
 func makeBeginnings() {
 	s := newEmpty(Options{})
 	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
-		s.must("/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": name}})
+		createFirst(s, "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": name}})
 	}
-	s.must("/api/v1/namespaces/default/services", map[string]any{
+	createFirst(s, "/api/v1/namespaces/default/services", map[string]any{
 		"metadata": map[string]any{"name": "kubernetes", "labels": map[string]any{"component": "apiserver", "provider": "kubernetes"}},
 		"spec": map[string]any{
 			"clusterIP": serverClusterIP, "ipFamilyPolicy": "SingleStack",
@@ -68,8 +68,8 @@ func makeBeginnings() {
 	}
 }
 
-// must creates an object that belongs to every cluster, on behalf of the server itself.
-func (s *Server) must(path string, content map[string]any) {
+// createFirst creates an object that belongs to every cluster, on behalf of the server itself.
+func createFirst(s *Server, path string, content map[string]any) {
 	body, err := json.Marshal(content)
 	if err != nil {
 		panic(err)

@@ -53,7 +53,7 @@ func (w *writeContext) stampConditions(g *registry, obj, before *unstructured.Un
 
 // authorizeApproval returns the answer 403 if the user of a request may not approve certificates of
 // the signer. As upstream, that needs the verb approve beside the one of the request.
-func (g *registry) authorizeApproval(w *writeContext, before *unstructured.Unstructured) *failure {
+func (w *writeContext) authorizeApproval(g *registry, before *unstructured.Unstructured) *failure {
 	if g.authorizer == nil || w.request.User == nil || !w.kind.isApproval(w.request.Subresource) {
 		return nil
 	}

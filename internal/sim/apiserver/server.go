@@ -61,7 +61,7 @@ type Server struct {
 // Pods reach the server.
 func New(o Options) *Server {
 	s := newEmpty(o)
-	s.begin()
+	begin(s)
 	return s
 }
 

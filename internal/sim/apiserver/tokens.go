@@ -133,7 +133,7 @@ func (t tokens) bind(r *Request, ref *authenticationv1.BoundObjectReference, pri
 	default:
 		return fail(apierrors.NewBadRequest(fmt.Sprintf("cannot bind token to object of type %s", gvk.String())))
 	}
-	v := t.object(resource, to)
+	v := t.store.object(resource, to)
 	if v == nil {
 		return fail(apierrors.NewNotFound(resource, ref.Name))
 	}
@@ -152,7 +152,7 @@ func (t tokens) bind(r *Request, ref *authenticationv1.BoundObjectReference, pri
 		private.Pod = bound
 		if name, _, _ := unstructured.NestedString(v.content, "spec", "nodeName"); name != "" {
 			private.Node = &reference{Name: name}
-			if node := t.object(nodesStorage, key{name: name}); node != nil {
+			if node := t.store.object(nodesStorage, key{name: name}); node != nil {
 				private.Node.UID = node.uid
 			}
 		}
@@ -165,8 +165,8 @@ func (t tokens) bind(r *Request, ref *authenticationv1.BoundObjectReference, pri
 }
 
 // object returns an object of a resource, or nil.
-func (g *registry) object(resource schema.GroupResource, at key) *version {
-	if t := g.store.tables[resource]; t != nil {
+func (s *store) object(resource schema.GroupResource, at key) *version {
+	if t := s.tables[resource]; t != nil {
 		return t.objects[at]
 	}
 	return nil
@@ -227,7 +227,7 @@ func (t tokens) bindingsExist(p privateClaims) bool {
 		if ref == nil {
 			return true
 		}
-		v := t.object(resource, key{namespace, ref.Name})
+		v := t.store.object(resource, key{namespace, ref.Name})
 		return v != nil && v.uid == ref.UID
 	}
 	node := p.Node

@@ -107,7 +107,7 @@ func (c *credentials) guard(next http.Handler, authenticate func(token string) u
 }
 
 // asUser returns a request as one of a user. The server reads users from the headers for
-// impersonation, so that one which impersonates somebody else stays as it is.
+// impersonation, so that one which impersonates another user stays as it is.
 func asUser(r *http.Request, who user.Info) *http.Request {
 	if r.Header.Get("Impersonate-User") != "" {
 		return r
