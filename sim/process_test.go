@@ -106,7 +106,7 @@ func TestPanicOfAFake(t *testing.T) {
 }
 
 // A fake that is an http.Handler is called like a system: the method says whether it mutates, and
-// faults are errors of the transport.
+// faults are errors of the transport. As on a server, a request has a body, a target and a host.
 func TestHTTP(t *testing.T) {
 	var served []string
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -42,7 +42,12 @@ func (w *writeContext) admit(g *registry, obj, before *unstructured.Unstructured
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, d); err != nil {
 		return fail(apierrors.NewBadRequest(err.Error()))
 	}
-	for _, v := range d.Spec.Versions { // as the strategy of the kind does before it is validated
+	// As the strategy of the kind does before it is validated: the status of a new definition is
+	// dropped, and that of a changed one has the stored version.
+	if before == nil {
+		d.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+	}
+	for _, v := range d.Spec.Versions {
 		if before != nil && v.Storage && !slices.Contains(d.Status.StoredVersions, v.Name) {
 			d.Status.StoredVersions = append(d.Status.StoredVersions, v.Name)
 		}

@@ -117,21 +117,8 @@ func (k *kind) describe() []any {
 		main["categories"] = k.categories
 	}
 	list := []any{main}
-	if k.status {
-		list = append(list, map[string]any{
-			"name": k.gvr.Resource + "/status", "singularName": "", "namespaced": k.namespaced, "kind": k.gvk.Kind, "verbs": []string{"get", "patch", "update"},
-		})
-	}
-	if k.scale != nil {
-		list = append(list, map[string]any{
-			"name": k.gvr.Resource + "/scale", "singularName": "", "namespaced": k.namespaced, "group": "autoscaling", "version": "v1", "kind": "Scale",
-			"verbs": []string{"get", "patch", "update"},
-		})
-	}
-	if k.storage == podsStorage {
-		list = append(list,
-			map[string]any{"name": "pods/binding", "singularName": "", "namespaced": true, "kind": "Binding", "verbs": []string{"create"}},
-			map[string]any{"name": "pods/eviction", "singularName": "", "namespaced": true, "group": "policy", "version": "v1", "kind": "Eviction", "verbs": []string{"create"}})
+	for _, s := range k.served() {
+		list = append(list, s.describe(k))
 	}
 	return list
 }

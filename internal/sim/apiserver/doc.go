@@ -27,8 +27,8 @@
 //   - Its OpenAPI documents are of version 3, with the schemas of all kinds, but without the limits
 //     of values that Kubernetes notes in comments only.
 //   - It calls no webhooks; [Options].Admission can.
-//   - It authenticates nothing. It authorizes requests if there is an [Options].Authorizer and the
-//     request has a user.
+//   - It authenticates no request, though it issues and reviews tokens of ServiceAccounts. It
+//     authorizes requests if there is an [Options].Authorizer and the request has a user.
 //   - It runs no controllers but the garbage collector, those of Namespaces and
 //     CustomResourceDefinitions, and the protection of claims and volumes in use, and these only
 //     when [Server.Work] is called or a request comes through [Server.Config].

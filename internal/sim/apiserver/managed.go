@@ -60,6 +60,10 @@ func (k *kind) resetFields(subresource string) *fieldpath.Set {
 			set.Insert(fieldpath.MakePathOrDie("metadata", name))
 		}
 		return set
+	case k.isApproval(subresource):
+		return fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("status", "certificate"))
+	case k.storage == signingRequestsStorage:
+		return fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("status"))
 	case k.status:
 		return fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
 	}

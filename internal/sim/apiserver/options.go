@@ -32,10 +32,7 @@ const (
 // checkRequest refuses a request whose body, verb, header Accept or query the real server refuses.
 func (s *Server) checkRequest(k *kind, r *Request) *failure {
 	if r.Verb == "unknown" || r.Subresource == "" && !slices.Contains(k.verbs, r.Verb) {
-		return &failure{metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed, Details: &metav1.StatusDetails{},
-			Message: "the server does not allow this method on the requested resource",
-		}}
+		return methodNotAllowed()
 	}
 	if k.definition != nil && k.definition.Unconvertible {
 		return notImplemented(fmt.Sprintf("the conversion webhook of %s: version %s has another schema than the stored version. Use the stored version, or test against a real control plane",

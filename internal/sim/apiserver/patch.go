@@ -132,9 +132,6 @@ func unsupportedPatch(supported ...string) *failure {
 // apply answers a server-side apply.
 func (g *registry) apply(w *writeContext) *Response {
 	k, r := w.kind, w.request
-	if r.Subresource == "scale" {
-		return notImplemented("server-side apply of the subresource scale").response()
-	}
 	manager := r.Query.Get("fieldManager")
 	if manager == "" {
 		return fail(apierrors.NewInvalid(patchOptionsKind, "", fieldRequired("fieldManager", "is required for apply patch"))).response()
@@ -148,6 +145,9 @@ func (g *registry) apply(w *writeContext) *Response {
 		return fail(apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))).response()
 	}
 	applied := &unstructured.Unstructured{Object: content}
+	if r.Subresource == "scale" {
+		return g.applyScale(k, r, manager, applied)
+	}
 	old := g.store.table(k).objects[key{r.Namespace, r.Name}]
 	if response := g.repeated(w, old); response != nil {
 		return response

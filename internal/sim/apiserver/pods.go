@@ -28,17 +28,6 @@ func (k *kind) isPodAction(subresource string) bool {
 	return k.storage == podsStorage && (subresource == "binding" || subresource == "eviction")
 }
 
-// servesPodAction returns a failure unless a request creates the subresource.
-func (k *kind) servesPodAction(r *Request) *failure {
-	if r.Verb == "create" {
-		return nil
-	}
-	return &failure{metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed, Details: &metav1.StatusDetails{},
-		Message: "the server does not allow this method on the requested resource",
-	}}
-}
-
 // create answers the creation of a subresource.
 func (p podActions) create(k *kind, r *Request) *Response {
 	pod := p.g.store.table(k).objects[key{r.Namespace, r.Name}]

@@ -147,7 +147,7 @@ func (s *store) insert(e event) {
 	s.history = slices.Insert(s.history, at, e)
 }
 
-// renew returns an object without a namespace that another server has created, as this one would
+// renew returns an object that another server has created, as this one would
 // have created it: it has another UID and other times. What does not differ is shared.
 func (g *registry) renew(k *kind, name string, content map[string]any, at time.Time) map[string]any {
 	now := at.UTC().Format("2006-01-02T15:04:05Z")

@@ -220,7 +220,7 @@ func (g *registry) updateObject(w *writeContext, old *version, obj *unstructured
 	if errs := w.validate(obj, before); len(errs) > 0 {
 		return nil, fail(apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs))
 	}
-	if failure := cmp.Or(w.decide(g, obj, before, false), g.checkService(k, obj)); failure != nil {
+	if failure := cmp.Or(w.decide(g, obj, before, false), w.authorizeApproval(g, before), g.checkService(k, obj)); failure != nil {
 		return nil, failure
 	}
 	if k.definition == nil {

@@ -61,7 +61,7 @@ func (v reviewer) review(k *kind, r *Request) *Response {
 		obj.CreationTimestamp = metav1.NewTime(v.now())
 		obj.Status.UserInfo = authenticationv1.UserInfo{Username: r.user().GetName(), UID: r.user().GetUID(), Groups: r.user().GetGroups()}
 	case *authenticationv1.TokenReview:
-		err = reviewToken(obj)
+		err = v.reviewToken(obj)
 	default:
 		return notImplemented(k.gvk.Kind).response()
 	}
@@ -185,11 +185,16 @@ func (v reviewer) reviewRules(who user.Info, obj *authorizationv1.SelfSubjectRul
 	return nil
 }
 
-// reviewToken answers as a server that has issued no token: the server authenticates nothing.
-func reviewToken(obj *authenticationv1.TokenReview) error {
+// reviewToken says whose token it is. The server knows those that it has issued to ServiceAccounts.
+func (v reviewer) reviewToken(obj *authenticationv1.TokenReview) error {
 	if obj.Spec.Token == "" {
 		return apierrors.NewBadRequest(fmt.Sprintf("token is required for %s in authentication", obj.Kind))
 	}
-	obj.Status = authenticationv1.TokenReviewStatus{Error: "invalid bearer token"}
+	who, audiences, err := tokens(v).check(obj.Spec.Token, obj.Spec.Audiences)
+	if err != nil {
+		obj.Status = authenticationv1.TokenReviewStatus{Error: err.Error()}
+		return nil
+	}
+	obj.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: *who, Audiences: audiences}
 	return nil
 }

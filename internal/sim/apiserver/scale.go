@@ -85,7 +85,7 @@ func (g *registry) updateScale(k *kind, r *Request) *Response {
 	if v == nil {
 		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name)).response()
 	}
-	return g.setScale(k, r, v, r.Body)
+	return g.setScale(k, r, v, r.Body, trackScale(k, r, v))
 }
 
 func (g *registry) patchScale(k *kind, r *Request, patchType types.PatchType) *Response {
@@ -100,11 +100,35 @@ func (g *registry) patchScale(k *kind, r *Request, patchType types.PatchType) *R
 	if failure != nil {
 		return failure.response()
 	}
-	return g.setScale(k, r, v, patched)
+	return g.setScale(k, r, v, patched, trackScale(k, r, v))
 }
 
-// setScale writes the replicas of a scale into its object.
-func (g *registry) setScale(k *kind, r *Request, v *version, body []byte) *Response {
+// applyScale answers a server-side apply of the subresource.
+func (g *registry) applyScale(k *kind, r *Request, manager string, applied *unstructured.Unstructured) *Response {
+	v := g.store.table(k).objects[key{r.Namespace, r.Name}]
+	if v == nil {
+		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name)).response()
+	}
+	if failure := k.noReplicas(v.content); failure != nil {
+		return failure.response()
+	}
+	t, err := newScaleTracker(k, v)
+	if err != nil {
+		return fail(err).response()
+	}
+	merged, err := t.manager.Apply(t.live, applied, manager, r.isSet("force"))
+	if err != nil {
+		return fail(err).response()
+	}
+	scale, ok := merged.(*unstructured.Unstructured)
+	if !ok {
+		return fail(apierrors.NewInternalError(fmt.Errorf("applying made a %T", merged))).response()
+	}
+	return g.setScale(k, r, v, encode(scale.Object), func(u *unstructured.Unstructured) error { return t.track(scale, u) })
+}
+
+// setScale writes the replicas of a scale into its object, in which track records who manages them.
+func (g *registry) setScale(k *kind, r *Request, v *version, body []byte, track func(*unstructured.Unstructured) error) *Response {
 	var scale struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
 		Spec     struct {
@@ -124,9 +148,10 @@ func (g *registry) setScale(k *kind, r *Request, v *version, body []byte) *Respo
 	if err := unstructured.SetNestedField(u.Object, scale.Spec.Replicas, k.scale.Replicas...); err != nil {
 		return fail(apierrors.NewInternalError(fmt.Errorf("setting the replicas: %w", err))).response()
 	}
-	if err := trackScale(k, r, v, u); err != nil {
+	if err := track(u); err != nil {
 		return fail(err).response()
 	}
+	g.stamp(v.unstructured(), u)
 	main := *r
 	main.Subresource = ""
 	updated, failure := g.updateObject(&writeContext{request: &main, kind: k}, v, u, true)
@@ -136,36 +161,59 @@ func (g *registry) setScale(k *kind, r *Request, v *version, body []byte) *Respo
 	return respond(http.StatusOK, encode(scaleOf(k, updated)))
 }
 
-// trackScale records who manages the replicas of an object, if the object has managed fields. As
-// upstream, the entries are converted to those of a Scale, changed there, and converted back.
-func trackScale(k *kind, r *Request, v *version, u *unstructured.Unstructured) error {
+// scaleTracker records who manages the replicas of an object. As upstream, the entries are converted
+// to those of a Scale, changed there, and converted back.
+type scaleTracker struct {
+	entries *managedfields.ScaleHandler
+	manager *managedfields.FieldManager
+	live    *unstructured.Unstructured // the Scale of the object, with its managed fields
+}
+
+func newScaleTracker(k *kind, v *version) (*scaleTracker, error) {
 	path, err := fieldpath.MakePath(anys(k.scale.Replicas)...)
 	if err != nil {
-		return fmt.Errorf("the path of the replicas: %w", err)
+		return nil, fmt.Errorf("the path of the replicas: %w", err)
 	}
-	handler := managedfields.NewScaleHandler(u.GetManagedFields(), k.gvr.GroupVersion(), managedfields.ResourcePathMappings{k.gvr.GroupVersion().String(): path})
-	entries, err := handler.ToSubresource()
-	if err != nil || len(entries) == 0 {
-		return err
-	}
-	live := &unstructured.Unstructured{Object: deepCopy(scaleOf(k, v))}
-	live.SetManagedFields(entries)
-	changed := &unstructured.Unstructured{Object: deepCopy(scaleOf(k, &version{namespace: v.namespace, name: v.name, uid: v.uid, content: u.Object}))}
-	gvk := schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
-	manager, err := managedfields.NewDefaultFieldManager(managedfields.NewDeducedTypeConverter(), objects{k}, objects{k}, objects{k}, gvk, gvk.GroupVersion(), "scale", nil)
+	t := &scaleTracker{live: &unstructured.Unstructured{Object: deepCopy(scaleOf(k, v))}}
+	t.entries = managedfields.NewScaleHandler(v.unstructured().GetManagedFields(), k.gvr.GroupVersion(), managedfields.ResourcePathMappings{k.gvr.GroupVersion().String(): path})
+	entries, err := t.entries.ToSubresource()
 	if err != nil {
-		return fmt.Errorf("preparing the managed fields of a Scale: %w", err)
+		return nil, fmt.Errorf("the managed fields of the scale: %w", err)
 	}
-	tracked, ok := manager.UpdateNoErrors(live, changed, r.manager()).(*unstructured.Unstructured)
-	if !ok {
-		return nil
+	t.live.SetManagedFields(entries)
+	gvk := scaleKind.WithVersion("v1")
+	t.manager, err = managedfields.NewDefaultFieldManager(managedfields.NewDeducedTypeConverter(), objects{k}, objects{k}, objects{k}, gvk, gvk.GroupVersion(), "scale", nil)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the managed fields of a Scale: %w", err)
 	}
-	parent, err := handler.ToParent(tracked.GetManagedFields())
+	return t, nil
+}
+
+// track writes the managed fields of a Scale into its object.
+func (t *scaleTracker) track(scale, u *unstructured.Unstructured) error {
+	parent, err := t.entries.ToParent(scale.GetManagedFields())
 	if err != nil {
 		return fmt.Errorf("the managed fields of the scale: %w", err)
 	}
 	u.SetManagedFields(parent)
 	return nil
+}
+
+// trackScale returns the function that records a change of the replicas that is no apply. It records
+// nothing in an object that has no managed fields.
+func trackScale(k *kind, r *Request, v *version) func(*unstructured.Unstructured) error {
+	return func(u *unstructured.Unstructured) error {
+		t, err := newScaleTracker(k, v)
+		if err != nil || len(t.live.GetManagedFields()) == 0 {
+			return err
+		}
+		changed := &unstructured.Unstructured{Object: deepCopy(scaleOf(k, &version{namespace: v.namespace, name: v.name, uid: v.uid, content: u.Object}))}
+		tracked, ok := t.manager.UpdateNoErrors(t.live, changed, r.manager()).(*unstructured.Unstructured)
+		if !ok {
+			return nil
+		}
+		return t.track(tracked, u)
+	}
 }
 
 func anys(list []string) []any {

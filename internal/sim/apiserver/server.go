@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -59,8 +57,15 @@ type Server struct {
 	deferred    []deferred // definitions that no request has asked for
 }
 
-// New returns a server with the namespaces that every cluster has.
+// New returns a server with what every cluster has: four namespaces, and the Service through which
+// Pods reach the server.
 func New(o Options) *Server {
+	s := newEmpty(o)
+	begin(s)
+	return s
+}
+
+func newEmpty(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -73,42 +78,7 @@ func New(o Options) *Server {
 	s.registry = &registry{store: s.store, catalog: s.catalog, minter: s.minter, now: o.Now, authorizer: o.Authorizer, refused: o.Refused, admission: o.Admission}
 	s.controllers = &controllers{registry: s.registry, store: s.store, catalog: s.catalog, absent: map[types.UID]bool{}}
 	s.store.onCommit = s.controllers.queueFor
-	for _, name := range []string{"default", "kube-node-lease", "kube-public", "kube-system"} {
-		s.createNamespace(name)
-	}
 	return s
-}
-
-// createNamespace creates a namespace that belongs to every cluster, on behalf of the server
-// itself. Tests make many servers, so that all share what the first one has stored.
-func (s *Server) createNamespace(name string) {
-	k, _ := s.catalog.kind(namespacesStorage.WithVersion("v1"))
-	if content, ok := firstNamespaces.Load(name); ok {
-		r := &Request{Method: http.MethodPost, Actor: "server", UserAgent: "kube-apiserver", Verb: "create", Resource: k.gvr}
-		s.store.put(&writeContext{request: r, kind: k}, nil, s.registry.renew(k, name, content.(map[string]any), s.registry.now()))
-		return
-	}
-	s.must("/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": name}})
-	firstNamespaces.Store(name, s.store.table(k).objects[key{name: name}].content)
-}
-
-// firstNamespaces holds the namespaces of the first server, by name.
-var firstNamespaces sync.Map
-
-// must creates an object that belongs to every cluster, on behalf of the server itself.
-func (s *Server) must(path string, content map[string]any) {
-	body, err := json.Marshal(content)
-	if err != nil {
-		panic(err)
-	}
-	request, err := NewRequest(http.MethodPost, path, "application/json", body)
-	if err != nil {
-		panic(err)
-	}
-	request.UserAgent, request.Actor = "kube-apiserver", "server"
-	if response := s.Serve(request); response.Code >= 300 {
-		panic(fmt.Sprintf("creating %s: %s", path, response.Body))
-	}
 }
 
 // Install creates CustomResourceDefinitions. Their kinds are served when Install returns, whereas a
@@ -272,6 +242,9 @@ func (s *Server) answer(k *kind, r *Request) *Response {
 		if k.isPodAction(r.Subresource) {
 			return podActions{s.registry}.create(k, r)
 		}
+		if k.isToken(r.Subresource) {
+			return tokens{s.registry}.create(k, r)
+		}
 		return s.registry.create(k, r)
 	case "update":
 		return s.registry.update(k, r)
@@ -315,49 +288,4 @@ func (s *Server) load(k *kind) error {
 		return storeDefinitions(s, k)
 	}
 	return nil
-}
-
-// whyMissing says why a subresource of a kind is missing, as far as there is a reason beyond effort.
-func (k *kind) whyMissing(subresource string) string {
-	name, _, _ := strings.Cut(subresource, "/")
-	switch {
-	case k.storage == podsStorage && slices.Contains([]string{"log", "exec", "attach", "portforward", "proxy"}, name):
-		return ", because no container runs"
-	case name == "proxy":
-		return ", because nothing listens behind it"
-	case name == "token":
-		return ", because nothing checks tokens"
-	}
-	return ""
-}
-
-// serves returns a failure if a request is for a subresource that the kind does not have.
-func (k *kind) serves(r *Request) *failure {
-	switch r.Subresource {
-	case "":
-		return nil
-	case "status":
-		if k.status {
-			return nil
-		}
-	case "scale":
-		if k.scale != nil {
-			return nil
-		}
-	case "finalize":
-		if k.gvr.Resource == "namespaces" {
-			return nil
-		}
-	default:
-		if k.isPodAction(r.Subresource) {
-			return k.servesPodAction(r)
-		}
-		if k.hasSubresource(r.Subresource) {
-			return notImplemented(fmt.Sprintf("the subresource %s of %s%s", r.Subresource, k.gvr.Resource, k.whyMissing(r.Subresource)))
-		}
-	}
-	if k.definition != nil {
-		return fail(apierrors.NewNotFound(k.gvr.GroupResource(), r.Name))
-	}
-	return notFoundPath()
 }

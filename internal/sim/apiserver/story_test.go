@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
@@ -34,6 +35,7 @@ import (
 //	watch pods?QUERY, events > a.b    opens a watch, and shows what it has sent since
 //	left                              does the work in the background, and shows the ConfigMaps
 //	install FILE                      installs a definition
+//	sleep DURATION                    lets time pass
 //	history N, expire N               limits the history, forgets changes
 type story struct {
 	world
@@ -45,7 +47,7 @@ type story struct {
 
 // Stories of one file are about one part of the server.
 func TestStories(t *testing.T) {
-	for _, name := range []string{"admission", "deletion", "definitions", "encoding", "events", "lists", "permissions", "pods", "repeats", "services", "watches"} {
+	for _, name := range []string{"admission", "certificates", "deletion", "definitions", "encoding", "events", "lists", "permissions", "pods", "repeats", "scales", "services", "tokens", "watches"} {
 		t.Run(name, func(t *testing.T) {
 			golden.Stories(t, name+".txt", func(lines []string) (played []string) {
 				synctest.Test(t, func(t *testing.T) {
@@ -90,6 +92,10 @@ func (s *story) play(line string) []string {
 		} else {
 			s.Server = apiserver.New(apiserver.Options{History: n})
 		}
+	case "sleep":
+		d, err := time.ParseDuration(words[1])
+		must(s.t, err)
+		time.Sleep(d)
 	case "watch":
 		return s.open(words[1])
 	case "events":

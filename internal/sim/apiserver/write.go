@@ -161,6 +161,7 @@ func (w *writeContext) prepareCreate(obj *unstructured.Unstructured) {
 func (w *writeContext) completeCreate(g *registry, obj *unstructured.Unstructured) {
 	if w.kind.definition == nil {
 		builtin.PrepareCreate(w.kind.gvk, obj.Object, g.allocate)
+		w.nameRequester(obj)
 	}
 }
 
@@ -177,6 +178,7 @@ func (w *writeContext) setDefaults(obj *unstructured.Unstructured) {
 func (w *writeContext) prepareUpdate(g *registry, obj, before *unstructured.Unstructured) {
 	if w.kind.definition == nil {
 		builtin.PrepareUpdate(w.kind.gvk, obj.Object, before.Object, w.request.Subresource)
+		w.stampConditions(g, obj, before)
 		g.allocateMissing(w.kind, obj)
 		return
 	}

@@ -174,7 +174,7 @@ func (c *Cluster) readOne(resource schema.GroupVersionResource) ([]schema.GroupV
 			}
 		}
 	}
-	if resource == nodes && len(objects) == 0 {
+	if resource == nodes && len(objects) == 0 && c.played {
 		if err := c.createNode(); err != nil {
 			return nil, err
 		}

@@ -18,10 +18,12 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -76,8 +78,9 @@ func (c *credentials) config(host string) *rest.Config {
 	return &rest.Config{Host: host, BearerToken: c.token, TLSClientConfig: rest.TLSClientConfig{CAData: c.pem}, QPS: 1000, Burst: 2000}
 }
 
-// guard refuses requests without the token.
-func (c *credentials) guard(next http.Handler) http.Handler {
+// guard refuses requests without the token, or one that the server has issued to a ServiceAccount.
+// authenticate returns whose token one is, or nil.
+func (c *credentials) guard(next http.Handler, authenticate func(token string) user.Info) http.Handler {
 	want := []byte("Bearer " + c.token)
 	status := apierrors.NewUnauthorized("Unauthorized").Status()
 	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
@@ -86,14 +89,34 @@ func (c *credentials) guard(next http.Handler) http.Handler {
 		panic(err) // plain fields
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
+		header := r.Header.Get("Authorization")
+		if subtle.ConstantTimeCompare([]byte(header), want) == 1 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		token, _ := strings.CutPrefix(header, "Bearer ")
+		account := authenticate(token)
+		if account == nil {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusUnauthorized)
 			_, _ = w.Write(refusal) //nolint:errcheck // the client is gone
 			return
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, asUser(r, account))
 	})
+}
+
+// asUser returns a request as one of a user. The server reads users from the headers for
+// impersonation, so that one which impersonates another user stays as it is.
+func asUser(r *http.Request, who user.Info) *http.Request {
+	if r.Header.Get("Impersonate-User") != "" {
+		return r
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Impersonate-User", who.GetName())
+	r.Header.Set("Impersonate-Uid", who.GetUID())
+	r.Header["Impersonate-Group"] = who.GetGroups()
+	return r
 }
 
 // Config returns the configuration of the cluster's only user, who may do everything. Each call returns

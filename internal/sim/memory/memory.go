@@ -31,11 +31,12 @@ type Options struct {
 	Definitions []*apiextensionsv1.CustomResourceDefinition
 
 	// Players play the controllers that the cluster does not have. If it is nil, they are
-	// player.Defaults().
+	// player.Defaults(). Without any, as in player.None(), nothing makes a Node and the
+	// ServiceAccounts of the Namespaces, either.
 	Players player.Set
 
 	// Source is the cluster of which this one is a copy. If it is nil, the cluster is new: it has a
-	// Node and no objects.
+	// Node for its players, and no objects but those of every cluster.
 	Source Source
 
 	// Changed is called for each change that is made in the cluster, in the order of the changes.
@@ -70,6 +71,7 @@ type Cluster struct {
 
 	turn    sync.Mutex // held by what changes the cluster: a request, or a player
 	players *players.Players
+	played  bool                   // there are players
 	changes func(apiserver.Change) // of Options.Changed; nil if there is none
 	asked   func(*apiserver.Request)
 	wrap    func(http.Handler) http.Handler // of Options.Wrap; nil if there is none
@@ -100,10 +102,11 @@ func Start(o Options) (_ *Cluster, err error) {
 	if err := c.cast(o.Players); err != nil {
 		return nil, err
 	}
-	if o.Source == nil {
-		err = c.createNode()
-	} else {
+	switch {
+	case o.Source != nil:
 		err = c.copyFrom(o.Source)
+	case c.played:
+		err = c.createNode()
 	}
 	if err != nil {
 		return nil, err
@@ -120,8 +123,11 @@ func (c *Cluster) cast(set player.Set) (err error) {
 	if set == nil {
 		set = player.Defaults()
 	}
+	if c.played = len(set) > 0; c.played {
+		set = set.With(serviceAccounts)
+	}
 	c.players, err = players.New(players.Options{
-		Set: set.With(serviceAccounts), Cluster: cluster.New(c.server, nil, func() {}), Scheme: scheme.Scheme, Failed: c.fail,
+		Set: set, Cluster: cluster.New(c.server, nil, func() {}), Scheme: scheme.Scheme, Failed: c.fail,
 	})
 	if err != nil {
 		return err
@@ -158,7 +164,7 @@ func (c *Cluster) listen() error {
 		served = c.wrap(served)
 	}
 	c.http = &http.Server{
-		Handler:           secrets.guard(served),
+		Handler:           secrets.guard(served, c.server.Authenticate),
 		TLSConfig:         secrets.serverTLS(),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          log.New(io.Discard, "", 0), // of clients that break off

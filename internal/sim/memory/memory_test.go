@@ -7,16 +7,20 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -213,6 +217,47 @@ func TestABrokenPlayerIsAFailure(t *testing.T) {
 	}
 	if err := cluster.Stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Without players, a cluster has what the API server itself makes, as an empty control plane.
+func TestWithoutPlayersThereIsOnlyTheServer(t *testing.T) {
+	t.Parallel()
+	w, cluster := start(t, memory.Options{Players: player.None()})
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new"}})
+	var got []string
+	for _, o := range cluster.Objects() {
+		got = append(got, strings.TrimPrefix(o.Resource.Resource+" "+o.Namespace+"/"+o.Name, " "))
+	}
+	want := []string{
+		"namespaces /default", "namespaces /kube-node-lease", "namespaces /kube-public", "namespaces /kube-system", "namespaces /new",
+		"services default/kubernetes",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+// A client with the token of a ServiceAccount is that account, until the account is deleted.
+func TestTokensOfServiceAccounts(t *testing.T) {
+	t.Parallel()
+	w, cluster := start(t, memory.Options{Players: player.None()})
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "robot"}}
+	w.create(account)
+	request := &authenticationv1.TokenRequest{}
+	must(t, w.SubResource("token").Create(t.Context(), account, request))
+	config := rest.AnonymousClientConfig(cluster.Config())
+	config.BearerToken = request.Status.Token
+	robot, err := client.New(config, client.Options{})
+	must(t, err)
+	review := &authenticationv1.SelfSubjectReview{}
+	must(t, robot.Create(t.Context(), review))
+	if got, want := review.Status.UserInfo.Username, "system:serviceaccount:default:robot"; got != want {
+		t.Errorf("the client is %q, want %q", got, want)
+	}
+	must(t, w.Delete(t.Context(), account))
+	if err := robot.Create(t.Context(), &authenticationv1.SelfSubjectReview{}); !apierrors.IsUnauthorized(err) {
+		t.Errorf("after the account is deleted: %v", err)
 	}
 }
 

@@ -172,6 +172,9 @@ func emptyStatus(gvk schema.GroupVersionKind) (map[string]any, bool) {
 // write through the subresource cannot change, and increments the generation.
 func PrepareUpdate(gvk schema.GroupVersionKind, obj, old map[string]any, subresource string) {
 	switch {
+	case subresource == "approval":
+		approve(obj, old)
+		return
 	case subresource == "status":
 		keepAllBut(obj, old, "status", "metadata", "apiVersion", "kind")
 		if name, ok := fixedByStatus[id(gvk)]; ok {

@@ -34,6 +34,7 @@ var preparations = map[string]preparation{
 	"/Service":               {create: newService, update: changedService},
 	"/PersistentVolumeClaim": {create: func(o object, _ func(string) string) { o["status"] = object{"phase": "Pending"} }},
 	"/PersistentVolume":      {create: func(o object, _ func(string) string) { o["status"] = object{"phase": "Pending"} }},
+	signingRequest:           {update: func(o, old object) { keep(o, old, "spec") }},
 	"batch/Job":              {create: newJob, update: changedJob},
 	"apps/DaemonSet":         {create: func(o object, _ func(string) string) { countTemplates(o, 1) }, update: changedTemplate},
 }

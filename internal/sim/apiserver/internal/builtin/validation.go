@@ -34,6 +34,7 @@ var validations = map[string]func(obj object) field.ErrorList{
 	"autoscaling/HorizontalPodAutoscaler": validAutoscaler,
 	"policy/PodDisruptionBudget":          validBudget,
 	"networking.k8s.io/Ingress":           validIngress,
+	signingRequest:                        validSigningRequest,
 }
 
 // changes check what an update changes, where that depends on several fields.
@@ -67,6 +68,8 @@ func ValidatesMetadataLast(gvk schema.GroupVersionKind) bool {
 // ValidateUpdate checks a changed object of a built-in kind, beyond its metadata.
 func ValidateUpdate(gvk schema.GroupVersionKind, obj, old map[string]any, subresource string) field.ErrorList {
 	switch {
+	case id(gvk) == signingRequest:
+		return changedSigningRequest(obj, old, subresource)
 	case subresource == "status" && id(gvk) == "batch/Job":
 		return jobStatus(obj, old)
 	case subresource == "status" && id(gvk) == "/Service":
