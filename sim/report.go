@@ -86,8 +86,15 @@ func (r *Report) explore(t *testing.T) {
 		t.Fatalf("sim: %v", err)
 	}
 	places, reason := r.chosen(all)
-	plans := at(all, places)
-	outcomes := r.run(t, plans)
+	endless := newSwarm(r.settings.seed, ref.allowed(r.settings), nil)
+	endless.part = r.shard
+	if r.settings.endless && r.settings.transitions == nil {
+		r.explorer.more = func() []fault.Plan { return endless.draw(plansAtOnce) }
+	}
+	plans, outcomes := r.run(t, at(all, places))
+	for _, p := range plans[len(places):] {
+		places = append(places, len(all)+int(endless.seen[p.String()]))
+	}
 	for i, o := range outcomes {
 		switch {
 		case o.Plan == "":
@@ -112,7 +119,11 @@ func (r *Report) explore(t *testing.T) {
 	}
 	mine := r.shard.of(all, r.sites)
 	r.simulation.Plans.NotRun = notRun(at(all, mine), func(i int) bool { return ran[mine[i]] })
-	r.fill(list, len(mine)-len(r.Plans))
+	left := 0
+	for _, kind := range r.simulation.Plans.NotRun {
+		left += kind.Plans
+	}
+	r.fill(list, left)
 }
 
 // at returns the plans at some places of a list.
@@ -167,18 +178,23 @@ func (r *Report) fill(list []report.Outcome, notRun int) {
 	r.add(append(list, r.shrink()...))
 }
 
+// plansAtOnce is how many plans a swarm without end draws when all have begun.
+const plansAtOnce = 256
+
 // run runs the plans until all have run, the time of the test is over, or the user interrupts it.
-func (r *Report) run(t *testing.T, plans []fault.Plan) []outcome {
+// It returns them with those that a swarm without end has drawn and that were run.
+func (r *Report) run(t *testing.T, planned []fault.Plan) ([]fault.Plan, []outcome) {
 	t.Helper()
 	deadline, _ := r.deadline()
 	stop := newStopper(deadline)
 	stop.spend(r.budget)
 	defer stop.onInterrupt()()
 	r.explorer.stop, r.explorer.found, r.explorer.order, r.explorer.joins = stop, newFound(t.Name()), func(plans []fault.Plan) []int { return telling(plans, r.sites) }, !r.settings.whole
-	outcomes, err := r.explorer.run(plans)
-	if err != nil {
-		t.Fatalf("sim: %v", err)
+	b := r.explorer.runBatch(planned)
+	if b.failure != nil {
+		t.Fatalf("sim: %v", b.failure)
 	}
+	plans, outcomes := b.run(len(planned))
 	r.simulation.Stopped = stop.stopped()
 	if slices.ContainsFunc(outcomes, func(o outcome) bool { return o.Plan == "" }) {
 		switch {
@@ -188,12 +204,12 @@ func (r *Report) run(t *testing.T, plans []fault.Plan) []outcome {
 		default:
 			r.simulation.Stopped = report.Slow
 		}
-	} else {
-		r.simulation.Stopped = ""
+	} else if r.explorer.more == nil || strings.HasPrefix(r.simulation.Stopped, report.Budget) {
+		r.simulation.Stopped = "" // a swarm without end has had its time
 	}
 	// What follows may take some of the time that is kept for it.
-	r.explorer.stop, r.explorer.found, r.explorer.order, r.explorer.joins = newStopper(deadline), nil, nil, false
-	return outcomes
+	r.explorer.stop, r.explorer.found, r.explorer.order, r.explorer.joins, r.explorer.more = newStopper(deadline), nil, nil, false, nil
+	return plans, outcomes
 }
 
 // outcome returns what a report needs of the outcome of a plan.

@@ -11,8 +11,12 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 
-// maxShrinks is how often a plan is replaced by a simpler one.
-const maxShrinks = 6
+// The limits of shrinking: how often a plan is replaced by a simpler one, and how many plans are
+// tried to find which of its faults are needed.
+const (
+	maxShrinks = 6
+	maxFewer   = 100
+)
 
 // shrink returns the simplest plan that it finds which shows the same as plan: with fewer faults,
 // with faults that are more likely or have smaller numbers, and without an order that does not
@@ -20,7 +24,7 @@ const maxShrinks = 6
 func (e *explorer) shrink(plan fault.Plan, shown report.Finding) (simplest fault.Plan, o outcome, simpler bool) {
 	quiet := *e // these plans are not among those that are counted
 	quiet.progress, quiet.found = func(int, int, int) {}, nil
-	simplest = plan
+	simplest, o, simpler = quiet.fewer(plan, shown)
 	for range maxShrinks {
 		candidates := e.simpler(simplest)
 		if len(candidates) == 0 {
@@ -33,6 +37,54 @@ func (e *explorer) shrink(plan fault.Plan, shown report.Finding) (simplest fault
 		simplest, o, simpler = candidates[i], found, true
 	}
 	return simplest, o, simpler
+}
+
+// fewer returns a plan with as few of the faults of a plan as are needed to show the same, by delta
+// debugging: it leaves out halves, then quarters, and at last single faults, until each fault is
+// needed. A plan of two faults is left to simpler.
+func (e *explorer) fewer(plan fault.Plan, shown report.Finding) (fewest fault.Plan, o outcome, fewer bool) {
+	fewest = plan
+	tried := 0
+	for parts := 2; len(fewest.Faults) > 2; {
+		candidates := withoutParts(fewest, parts)
+		if tried += len(candidates); tried > maxFewer {
+			break
+		}
+		i, found, err := e.first(candidates, shown)
+		switch {
+		case err != nil:
+			return fewest, o, fewer
+		case i >= 0:
+			if i < parts { // a part alone
+				parts = 3
+			}
+			parts = max(2, parts-1)
+			fewest, o, fewer = candidates[i], found, true
+		case parts >= len(fewest.Faults):
+			return fewest, o, fewer
+		default:
+			parts = min(2*parts, len(fewest.Faults))
+		}
+	}
+	return fewest, o, fewer
+}
+
+// withoutParts returns the plans that have one of several parts of the faults of a plan, and those
+// that lack one.
+func withoutParts(plan fault.Plan, parts int) []fault.Plan {
+	var only, without []fault.Plan
+	n := len(plan.Faults)
+	for i := range parts {
+		begin, end := i*n/parts, (i+1)*n/parts
+		of := func(faults ...fault.Fault) fault.Plan {
+			return fault.Plan{Transition: plan.Transition, Faults: faults, Seed: plan.Seed}
+		}
+		only = append(only, of(plan.Faults[begin:end]...))
+		if parts > 2 {
+			without = append(without, of(slices.Concat(plan.Faults[:begin], plan.Faults[end:])...))
+		}
+	}
+	return append(only, without...)
 }
 
 // first returns the first of several plans that shows the same as a violation, or -1. Most of the
@@ -83,7 +135,7 @@ func shows(o outcome, f report.Finding) int {
 func (e *explorer) simpler(plan fault.Plan) []fault.Plan {
 	var list []fault.Plan
 	for _, f := range plan.Faults {
-		if len(plan.Faults) > 1 {
+		if len(plan.Faults) == 2 { // of more, fewer has found out which are needed
 			list = append(list, fault.Plan{Transition: plan.Transition, Faults: []fault.Fault{f}})
 			if plan.Seed != 0 {
 				list = append(list, fault.Plan{Transition: plan.Transition, Faults: []fault.Fault{f}, Seed: plan.Seed})
