@@ -24,7 +24,7 @@ const (
 func (e *explorer) shrink(plan fault.Plan, shown report.Finding) (simplest fault.Plan, o outcome, simpler bool) {
 	quiet := *e // these plans are not among those that are counted
 	quiet.progress, quiet.found = func(int, int, int) {}, nil
-	simplest, o, simpler = quiet.fewer(plan, shown)
+	simplest, o, simpler = fewer(plan, func(plans []fault.Plan) (int, outcome, error) { return quiet.first(plans, shown) })
 	for range maxShrinks {
 		candidates := e.simpler(simplest)
 		if len(candidates) == 0 {
@@ -41,8 +41,9 @@ func (e *explorer) shrink(plan fault.Plan, shown report.Finding) (simplest fault
 
 // fewer returns a plan with as few of the faults of a plan as are needed to show the same, by delta
 // debugging: it leaves out halves, then quarters, and at last single faults, until each fault is
-// needed. A plan of two faults is left to simpler.
-func (e *explorer) fewer(plan fault.Plan, shown report.Finding) (fewest fault.Plan, o outcome, fewer bool) {
+// needed. A plan of two faults is left to simpler. The function first returns which of several plans
+// is the first that shows the same, or -1.
+func fewer(plan fault.Plan, first func([]fault.Plan) (int, outcome, error)) (fewest fault.Plan, o outcome, fewer bool) {
 	fewest = plan
 	tried := 0
 	for parts := 2; len(fewest.Faults) > 2; {
@@ -50,7 +51,7 @@ func (e *explorer) fewer(plan fault.Plan, shown report.Finding) (fewest fault.Pl
 		if tried += len(candidates); tried > maxFewer {
 			break
 		}
-		i, found, err := e.first(candidates, shown)
+		i, found, err := first(candidates)
 		switch {
 		case err != nil:
 			return fewest, o, fewer

@@ -6,6 +6,7 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -14,10 +15,12 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 )
 
-// The number of faults in a plan of a swarm.
+// The number of faults in a plan of a swarm, and where they strike.
 const (
 	fewestInSwarm = 3
 	mostInSwarm   = 8
+
+	placesOfDensest = 4 // so many writes have all faults of the densest plans
 )
 
 // A swarm draws plans of several faults. The n-th plan depends on the seed, on n, and on what can
@@ -26,7 +29,8 @@ const (
 type swarm struct {
 	seed   uint64
 	faults []candidate       // all that can strike, in the order in which a plan lists them
-	kinds  []string          // of the faults, each once
+	kinds  []fault.Kind      // of the faults, each once
+	widths int               // how many times a part of the run can be halved that has some writes
 	seen   map[string]uint64 // the plans that it does not draw again, with the numbers of its own
 	next   uint64            // the number of the next plan
 	part   shard             // plans of other shards are drawn and left out
@@ -35,18 +39,17 @@ type swarm struct {
 // A candidate is a fault that a swarm may draw.
 type candidate struct {
 	fault.Fault
-	kind string  // with the answer: each is drawn as often as the others
-	at   float64 // where in the run it strikes, from 0 to 1
+	at float64 // where in the run it strikes, from 0 to 1
 }
 
 // weights say what the plans of a swarm are made of. They are drawn before the faults of a plan.
 type weights struct {
-	faults     int             // how many
-	kinds      map[string]bool // that take part
-	begin, end float64         // the part of the run in which they strike: a short one is dense
-	clients    int             // the weight of what other clients do
-	watches    int             // the weight of watches that are slow, or lose something
-	order      uint64          // of what can happen in any order
+	faults     int                 // how many
+	kinds      map[fault.Kind]bool // that take part
+	begin, end float64             // the part of the run in which they strike: a short one is dense
+	clients    int                 // the weight of what other clients do
+	watches    int                 // the weight of watches that are slow, or lose something
+	order      uint64              // of what can happen in any order
 }
 
 // newSwarm returns the swarm of a run. It draws none of the plans that are run anyway.
@@ -58,13 +61,13 @@ func newSwarm(seed uint64, faults []fault.Fault, anyway []fault.Plan) *swarm {
 		last[of] = max(last[of], f.At)
 	}
 	for _, f := range faults {
-		c := candidate{Fault: f, kind: f.Kind.String() + f.How}
-		c.at = float64(f.At) / float64(max(1, last[placeOf(f.Kind.Point(), 0, f.Of)]))
-		s.faults = append(s.faults, c)
-		if !slices.Contains(s.kinds, c.kind) {
-			s.kinds = append(s.kinds, c.kind)
+		n := last[placeOf(f.Kind.Point(), 0, f.Of)]
+		s.faults = append(s.faults, candidate{f, float64(f.At) / float64(max(1, n))})
+		if !slices.Contains(s.kinds, f.Kind) {
+			s.kinds = append(s.kinds, f.Kind)
 		}
 	}
+	s.widths = bits.Len(uint(last[placeKey{point: fault.AtWrite}] / placesOfDensest))
 	for _, p := range anyway {
 		s.seen[p.String()] = 0
 	}
@@ -93,13 +96,13 @@ func (s *swarm) draw(n int) []fault.Plan {
 // plan draws the weights of a plan, and then its faults.
 func (s *swarm) plan(random *rand.Rand) fault.Plan {
 	w := s.weights(random)
-	possible, total := map[string][]int{}, 0
+	possible, total := map[fault.Kind][]int{}, 0
 	for i, c := range s.faults {
-		if w.kinds[c.kind] && c.at >= w.begin && c.at <= w.end && w.of(c.Kind) > 0 {
-			if possible[c.kind] == nil {
+		if w.kinds[c.Kind] && c.at >= w.begin && c.at <= w.end && w.of(c.Kind) > 0 {
+			if possible[c.Kind] == nil {
 				total += w.of(c.Kind)
 			}
-			possible[c.kind] = append(possible[c.kind], i)
+			possible[c.Kind] = append(possible[c.Kind], i)
 		}
 	}
 	var chosen []int
@@ -121,13 +124,13 @@ func (s *swarm) plan(random *rand.Rand) fault.Plan {
 func (s *swarm) weights(random *rand.Rand) weights {
 	w := weights{
 		faults: fewestInSwarm + min(random.IntN(mostInSwarm-fewestInSwarm+1), random.IntN(mostInSwarm-fewestInSwarm+1)),
-		kinds:  map[string]bool{},
+		kinds:  map[fault.Kind]bool{},
 		// Without them half of the time: they hide what happens without them.
 		clients: max(0, random.IntN(6)-2),
 		watches: max(0, random.IntN(6)-2),
 		order:   uint64(random.IntN(seedsOfPairs)),
 	}
-	width := 1 / float64(int(1)<<random.IntN(5))
+	width := 1 / float64(int(1)<<random.IntN(s.widths+1))
 	w.begin = random.Float64() * (1 - width)
 	w.end = w.begin + width
 	share := 1 / float64(int(1)<<random.IntN(4))
@@ -151,14 +154,14 @@ func (w weights) of(k fault.Kind) int {
 }
 
 // pick draws a kind of faults by its weight, and then one of them.
-func (s *swarm) pick(random *rand.Rand, w weights, possible map[string][]int, total int) int {
+func (s *swarm) pick(random *rand.Rand, w weights, possible map[fault.Kind][]int, total int) int {
 	left := random.IntN(total)
 	for _, kind := range s.kinds {
 		list := possible[kind]
 		if len(list) == 0 {
 			continue
 		}
-		if left -= w.of(s.faults[list[0]].Kind); left < 0 {
+		if left -= w.of(kind); left < 0 {
 			return list[random.IntN(len(list))]
 		}
 	}
