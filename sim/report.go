@@ -86,15 +86,7 @@ func (r *Report) explore(t *testing.T) {
 		t.Fatalf("sim: %v", err)
 	}
 	places, reason := r.chosen(all)
-	endless := newSwarm(r.settings.seed, ref.allowed(r.settings), nil)
-	endless.part = r.shard
-	if r.settings.endless && r.settings.transitions == nil {
-		r.explorer.more = func() []fault.Plan { return endless.draw(plansAtOnce) }
-	}
-	plans, outcomes := r.run(t, at(all, places))
-	for _, p := range plans[len(places):] {
-		places = append(places, len(all)+int(endless.seen[p.String()]))
-	}
+	plans, places, outcomes := r.runChosen(t, ref, all, places)
 	for i, o := range outcomes {
 		switch {
 		case o.Plan == "":
@@ -103,13 +95,11 @@ func (r *Report) explore(t *testing.T) {
 			t.Errorf("plan %q: %s", o.Plan, o.Err)
 		}
 		r.settings.note(o.Meant)
-		r.Plans = append(r.Plans, plans[i])
-		list = append(list, r.outcome(places[i], plans[i], o))
-	}
-	for _, o := range outcomes {
 		if len(o.Needs) > 0 {
 			r.simulation.Needs = permission.Merge(r.simulation.Needs, o.Needs)
 		}
+		r.Plans = append(r.Plans, plans[i])
+		list = append(list, r.outcome(places[i], plans[i], o))
 	}
 	r.simulation.Stopped = cmp.Or(r.simulation.Stopped, reason)
 	r.simulation.Off = append(r.simulation.Off, r.settings.byDesign()...)
@@ -124,6 +114,23 @@ func (r *Report) explore(t *testing.T) {
 		left += kind.Plans
 	}
 	r.fill(list, left)
+}
+
+// runChosen runs plans at some places of the list of all, and what a swarm without end draws after
+// them. It returns all that were to be run, with their places; those of a swarm without end follow
+// the list, by their numbers.
+func (r *Report) runChosen(t *testing.T, ref *reference, all []fault.Plan, places []int) ([]fault.Plan, []int, []outcome) {
+	t.Helper()
+	endless := newSwarm(r.settings.seed, ref.allowed(r.settings), nil)
+	endless.part = r.shard
+	if r.settings.endless && r.settings.transitions == nil {
+		r.explorer.more = func() []fault.Plan { return endless.draw(plansAtOnce) }
+	}
+	plans, outcomes := r.run(t, at(all, places))
+	for _, p := range plans[len(places):] {
+		places = append(places, len(all)+int(endless.seen[p.String()]))
+	}
+	return plans, places, outcomes
 }
 
 // at returns the plans at some places of a list.

@@ -46,8 +46,8 @@ type settings struct {
 // WithPairs adds plans of two faults, chosen by the seed, to the plans of one.
 func WithPairs(n int) Option { return func(s *settings) { s.pairs = n } }
 
-// WithSwarm adds n plans that a swarm draws from the seed: of three to eight faults, for bugs that need
-// so many at once. What a plan is made of is drawn first: which kinds of faults, how many, how dense,
+// WithSwarm adds n plans that a swarm draws from the seed: of three to eight faults, for bugs that
+// need so many at once. What a plan is made of is drawn first: which kinds of faults, how many, how dense,
 // how much other clients do, and how slow watches are. A finding shows the fewest faults that are
 // enough. The flag -sim.swarm runs such plans instead of all others.
 func WithSwarm(n int) Option { return func(s *settings) { s.swarm = n } }
@@ -56,13 +56,14 @@ func WithSwarm(n int) Option { return func(s *settings) { s.swarm = n } }
 func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
 
 // WithSample runs only n of the plans, for a test that has to be quick: some of each kind of fault, at
-// places all over the run, and a fifth of them with several faults, if there are any. They are the same ones each
-// time, until the operator or the script changes. A shard is of all plans: -sim.shard=1/1 runs all.
+// places all over the run, and a fifth of them with several faults, if there are any: pairs first.
+// They are the same ones each time, until the operator or the script changes. A shard is of all
+// plans: -sim.shard=1/1 runs all.
 func WithSample(n int) Option { return func(s *settings) { s.sample = n } }
 
 // WithBudget runs only a part of the plans: "smoke" tries each kind of fault at one place, "quick"
-// at four places all over the run, "full" runs all plans; pairs count as a kind of fault, and so do swarms. A time,
-// such as "10m", begins no plan after it, in the order of which the others are a beginning, so that
+// at four places all over the run, "full" runs all plans; pairs count as a kind of fault, and so do
+// swarms. A time, such as "10m", begins no plan after it, in the order of which the others are a beginning, so that
 // what is run depends on the machine. A budget that is used up does not fail the test, and the
 // report says what was not run. The flag -sim.budget replaces the budget, and a sample.
 func WithBudget(budget string) Option { return func(s *settings) { s.budget = budget } }

@@ -123,7 +123,7 @@ func (s *swarm) plan(random *rand.Rand) fault.Plan {
 // weights draws the weights of a plan.
 func (s *swarm) weights(random *rand.Rand) weights {
 	w := weights{
-		faults: fewestInSwarm + min(random.IntN(mostInSwarm-fewestInSwarm+1), random.IntN(mostInSwarm-fewestInSwarm+1)),
+		faults: fewestInSwarm + random.IntN(mostInSwarm-fewestInSwarm+1),
 		kinds:  map[fault.Kind]bool{},
 		// Without them half of the time: they hide what happens without them.
 		clients: max(0, random.IntN(6)-2),

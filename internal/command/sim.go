@@ -91,6 +91,14 @@ Exit codes: 0 no findings, 1 findings or plans that were not run, 2 wrong usage,
 			return runSimulations(cmd, packages, o)
 		},
 	}
+	o.declare(cmd)
+	p.declare(cmd)
+	cmd.AddCommand(newSimReportCommand())
+	return cmd
+}
+
+// declare declares the flags.
+func (o *simOptions) declare(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.run, "run", "", "run only the tests whose names match this regular `expression`")
 	cmd.Flags().StringVar(&o.plan, "plan", "", "run only this `plan`, and print its trace")
 	cmd.Flags().StringVar(&o.shard, "shard", "", "run only a part of the plans: the `i/n`-th, such as 2/4")
@@ -102,10 +110,7 @@ Exit codes: 0 no findings, 1 findings or plans that were not run, 2 wrong usage,
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "the `NUMBER` that draws the --swarm, and with --program chooses the --pairs")
 	cmd.Flags().StringVar(&o.html, "html", "", "write what was found to this `file`, as a page of HTML")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print the output of go test -v")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Minute, "end each package's simulations, with their report, before this `time` is over")
-	p.declare(cmd)
-	cmd.AddCommand(newSimReportCommand())
-	return cmd
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Minute, "end each package's simulations, with their report, before this `time` is over; with --swarm there is no limit unless this is set")
 }
 
 var shardPattern = regexp.MustCompile(`^[1-9][0-9]*/[1-9][0-9]*$`)

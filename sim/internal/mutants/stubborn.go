@@ -35,9 +35,9 @@ const (
 func swarmMutants() []Mutant {
 	m := mutantsOf(stubbornWorkload)
 	return []Mutant{
-		m(givesUpOnThreeKinds, "three different errors in a row are taken for a state that only a person can clear", "circuit breakers that never close", oracle.SameEnd),
+		m(givesUpOnThreeKinds, "the third kind of error since the start is taken for a state that only a person can clear", "circuit breakers that never close", oracle.SameEnd),
 		m(thirdIsSuccess, "failures are counted in memory, and the third one in a row is taken for a success", "loops of retries whose last error is dropped", oracle.SameEnd, oracle.ReadyWhenDone),
-		m(trustsTheDead, "after a failure and a restart, a refused creation is taken for one that the process before has sent", "recovery code that runs only after a crash in a retry", oracle.SameEnd, oracle.ReadyWhenDone),
+		m(trustsTheDead, "a process that finds the failure of the one before takes a refused write for one that the other has sent", "recovery code that runs only after a crash in a retry", oracle.SameEnd, oracle.ReadyWhenDone),
 	}
 }
 
@@ -71,7 +71,7 @@ type stubborn struct {
 
 // failures are what a process remembers of the failures of a request.
 type failures struct {
-	reasons []metav1.StatusReason // since the last success
+	reasons []metav1.StatusReason // since the last success, or the start
 	resumed bool                  // the process before has failed
 	begun   bool                  // this process has worked on it
 	assumed bool                  // the ConfigMap is taken for made, or the Widget for hopeless
@@ -90,10 +90,7 @@ func (r *stubborn) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ready, nil
 	})
 	err = cmp.Or(failure, err)
-	switch reason := apierrors.ReasonForError(err); {
-	case err == nil:
-		seen.reasons = nil
-	case r.bug == givesUpOnThreeKinds && isRefusal(err) && !slices.Contains(seen.reasons, reason):
+	if reason := apierrors.ReasonForError(err); r.bug == givesUpOnThreeKinds && isRefusal(err) && !slices.Contains(seen.reasons, reason) {
 		seen.reasons = append(seen.reasons, reason)
 		if seen.assumed = len(seen.reasons) == 3; seen.assumed {
 			return ctrl.Result{}, nil
@@ -131,7 +128,9 @@ func (r *stubborn) keep(ctx context.Context, w *Widget, seen *failures) (metav1.
 	err := r.write(ctx, w)
 	switch {
 	case err == nil:
-		seen.reasons, seen.resumed = nil, false
+		if r.bug == thirdIsSuccess {
+			seen.reasons = nil
+		}
 	case apierrors.IsAlreadyExists(err):
 		return metav1.Condition{Status: metav1.ConditionFalse, Reason: nameTaken, Message: "the ConfigMap is not ours"}, nil
 	case !isRefusal(err):
