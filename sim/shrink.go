@@ -15,7 +15,7 @@ import (
 // tried to find which of its faults are needed.
 const (
 	maxShrinks = 6
-	maxFewer   = 100
+	maxFewer   = 250
 )
 
 // shrink returns the simplest plan that it finds which shows the same as plan: with fewer faults,
@@ -41,13 +41,17 @@ func (e *explorer) shrink(plan fault.Plan, shown report.Finding) (simplest fault
 
 // fewer returns a plan with as few of the faults of a plan as are needed to show the same, by delta
 // debugging: it leaves out halves, then quarters, and at last single faults, until each fault is
-// needed. A plan of two faults is left to simpler. The function first returns which of several plans
+// needed. Then it tries the same with other numbers. A plan of two faults is left to simpler. The function first returns which of several plans
 // is the first that shows the same, or -1.
 func fewer(plan fault.Plan, first func([]fault.Plan) (int, outcome, error)) (fewest fault.Plan, o outcome, fewer bool) {
 	fewest = plan
 	tried := 0
 	for parts := 2; len(fewest.Faults) > 2; {
-		candidates := withoutParts(fewest, parts)
+		renumbers := parts > len(fewest.Faults) // no part can be left out as it is
+		candidates := withoutParts(fewest, min(parts, len(fewest.Faults)))
+		if renumbers {
+			candidates = renumbered(fewest)
+		}
 		if tried += len(candidates); tried > maxFewer {
 			break
 		}
@@ -56,13 +60,15 @@ func fewer(plan fault.Plan, first func([]fault.Plan) (int, outcome, error)) (few
 		case err != nil:
 			return fewest, o, fewer
 		case i >= 0:
-			if i < parts { // a part alone
+			if i < parts || renumbers { // a part alone, or another run
 				parts = 3
 			}
 			parts = max(2, parts-1)
 			fewest, o, fewer = candidates[i], found, true
-		case parts >= len(fewest.Faults):
+		case renumbers:
 			return fewest, o, fewer
+		case parts == len(fewest.Faults):
+			parts++
 		default:
 			parts = min(2*parts, len(fewest.Faults))
 		}
@@ -86,6 +92,32 @@ func withoutParts(plan fault.Plan, parts int) []fault.Plan {
 		}
 	}
 	return append(only, without...)
+}
+
+// renumbered returns the plans that lack one of the faults of a plan, and in which a later write has
+// the number before: the operator has one write less to make when a fault is gone.
+func renumbered(plan fault.Plan) []fault.Plan {
+	var list []fault.Plan
+	for i := range plan.Faults {
+		left := slices.Delete(slices.Clone(plan.Faults), i, i+1)
+		last := 0
+		for _, from := range left {
+			if from.Kind.Point() != fault.AtWrite || from.At <= max(1, last) {
+				continue
+			}
+			last = from.At
+			faults := slices.Clone(left)
+			for k, f := range faults {
+				if f.Kind.Point() == fault.AtWrite && f.At >= from.At {
+					faults[k].At--
+				}
+			}
+			if compatible(faults) {
+				list = append(list, fault.Plan{Transition: plan.Transition, Faults: faults, Seed: plan.Seed})
+			}
+		}
+	}
+	return list
 }
 
 // first returns the first of several plans that shows the same as a violation, or -1. Most of the
