@@ -23,7 +23,7 @@ func TestSwarmFindsWhatPairsDoNot(t *testing.T) {
 	rings.Test(t, "simulates")
 	for _, m := range swarmMutants() {
 		t.Run(string(m.Bug), func(t *testing.T) {
-			if m.Bug != thirdIsSuccess {
+			if m.Bug != trustsTheDead {
 				rings.Explore(t, "takes a minute")
 			}
 			report := sim.Explore(t, m.Workload(m.Bug), sim.WithPairs(*pairs), sim.WithSwarm(*swarm), sim.WithSeed(*swarmSeed), sim.WithStopOn(m.CaughtBy...))
