@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
@@ -12,8 +13,7 @@ import (
 
 // batch is the plans of one call of run, of which several workers take one after the other.
 type batch struct {
-	plans    []fault.Plan
-	order    []int // in which the plans are begun; nil: that of plans
+	order    []int // in which the first plans are begun; nil: that of plans
 	until    []oracle.Name
 	progress func(done, total, bad int)
 	found    func(plan fault.Plan, o outcome) // may be nil
@@ -21,7 +21,9 @@ type batch struct {
 	joins    bool                             // plans may join earlier ones
 
 	mu        sync.Mutex // guards what follows
-	outcomes  []outcome  // by plan; empty for plans that were not run
+	plans     []fault.Plan
+	more      func() []fault.Plan // draws plans when all have begun; nil if there are no more
+	outcomes  []outcome           // by plan; empty for plans that were not run
 	next      int
 	done, bad int
 	enough    bool // an oracle of until was violated
@@ -30,17 +32,25 @@ type batch struct {
 }
 
 // take returns the next plan, if another one is to be run.
-func (b *batch) take() (i int, ok bool) {
+func (b *batch) take() (i int, plan fault.Plan, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.next >= len(b.plans) || b.failure != nil || b.enough || b.stop.stopped() != "" {
-		return 0, false
+	if b.failure != nil || b.enough || b.stop.stopped() != "" {
+		return 0, fault.Plan{}, false
+	}
+	if b.next >= len(b.plans) && b.more != nil {
+		b.plans = append(slices.Clip(b.plans), b.more()...)
+		b.outcomes = append(b.outcomes, make([]outcome, len(b.plans)-len(b.outcomes))...)
+	}
+	if b.next >= len(b.plans) {
+		return 0, fault.Plan{}, false
+	}
+	i = b.next
+	if i < len(b.order) {
+		i = b.order[i]
 	}
 	b.next++
-	if b.order != nil {
-		return b.order[b.next-1], true
-	}
-	return b.next - 1, true
+	return i, b.plans[i], true
 }
 
 // finish records the outcome of a plan, unless it was ended before there was one.
@@ -79,4 +89,15 @@ func (b *batch) newMarks(w *worker) []string {
 	marks := b.marks[w.marks:]
 	w.marks = len(b.marks)
 	return marks
+}
+
+// run returns the plans that were to be run, those that were drawn and run, and their outcomes.
+func (b *batch) run(planned int) ([]fault.Plan, []outcome) {
+	plans, outcomes := slices.Clone(b.plans[:planned]), slices.Clone(b.outcomes[:planned])
+	for i, o := range b.outcomes[planned:] {
+		if o.Plan != "" {
+			plans, outcomes = append(plans, b.plans[planned+i]), append(outcomes, o)
+		}
+	}
+	return plans, outcomes
 }

@@ -71,8 +71,11 @@ func (b budget) of(plans []fault.Plan, at sites) []int {
 	return list
 }
 
-// pairsKind is the kind of plans with two faults, for budgets and for what was not run.
-const pairsKind = "pairs"
+// The kinds of plans with two faults and with more, for budgets and for what was not run.
+const (
+	pairsKind  = "pairs"
+	swarmsKind = "swarms"
+)
 
 // triedBy returns what is tried by a plan: its kind of fault, as plans name it, with N for each
 // number and X for each object.
@@ -86,8 +89,10 @@ func triedBy(p fault.Plan) string {
 	case 1:
 		f := p.Faults[0]
 		return strings.NewReplacer("{how}", f.How, "{of}", "X", "{at}", "N", "{by}", "N", "{for}", "N").Replace(f.Kind.String())
+	case 2:
+		return pairsKind
 	}
-	return pairsKind
+	return swarmsKind
 }
 
 // notRun says of which kinds plans were not run, the kind of which most are left first.

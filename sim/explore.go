@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -17,6 +18,9 @@ import (
 func (r *Report) plans(t *testing.T, ref *reference) ([]fault.Plan, error) {
 	if r.settings.transitions == nil {
 		return ref.plans(r.settings), nil
+	}
+	if r.settings.only {
+		return nil, nil
 	}
 	list, err := ref.transitions(r.crds, r.settings.transitions)
 	if err != nil || r.settings.faults == 0 {
@@ -65,22 +69,36 @@ func (r *Report) withFaults(t *testing.T, ref *reference, p fault.Plan, from int
 	return list, nil
 }
 
-// plans lists what is run: the run without faults in other orders, all single faults, and pairs of
-// faults chosen by the seed.
+// plans lists what is run: the run without faults in other orders, all single faults, and pairs and
+// swarms of faults chosen by the seed. A swarm without end draws its plans later.
 func (r *reference) plans(s *settings) []fault.Plan {
 	var list []fault.Plan
 	for seed := uint64(1); seed <= learningRuns; seed++ {
 		list = append(list, fault.Plan{Seed: seed})
 	}
-	singles := slices.DeleteFunc(r.singles(), func(f fault.Fault) bool {
+	singles := r.allowed(s)
+	if !s.only {
+		for _, f := range singles {
+			list = append(list, fault.Plan{Faults: []fault.Fault{f}})
+		}
+		list = append(list, pairsOf(singles, s)...)
+	}
+	return append(list, newSwarm(s.seed, singles, list).draw(s.swarm)...)
+}
+
+// allowed returns the single faults that the settings do not leave out.
+func (r *reference) allowed(s *settings) []fault.Fault {
+	return slices.DeleteFunc(r.singles(), func(f fault.Fault) bool {
 		_, skipped := s.skipped[f.Kind]
 		return skipped || f.Kind == fault.RestartInPast && !s.stale
 	})
-	for _, f := range singles {
-		list = append(list, fault.Plan{Faults: []fault.Fault{f}})
-	}
+}
+
+// pairsOf returns pairs of faults, chosen by the seed.
+func pairsOf(singles []fault.Fault, s *settings) []fault.Plan {
+	var list []fault.Plan
 	if len(singles) < 2 {
-		return list
+		return nil
 	}
 	// There may be fewer compatible pairs than are asked for, so the tries are bounded.
 	random := rand.New(rand.NewPCG(s.seed, 0x2545f4914f6cdd1d))
@@ -114,6 +132,7 @@ type explorer struct {
 	stop       *stopper                         // ends the exploration early; may be nil
 	order      func(plans []fault.Plan) []int   // in which plans are begun; may be nil
 	joins      bool                             // plans may join earlier ones
+	more       func() []fault.Plan              // draws plans when all have begun; may be nil
 
 	// What shrinking needs to know of the run without faults. Both may be empty.
 	places  []fault.Place
@@ -122,18 +141,28 @@ type explorer struct {
 
 // run returns the outcomes of all plans, in their order. Those of plans that were not run are empty.
 func (e *explorer) run(plans []fault.Plan) ([]outcome, error) {
+	b := e.runBatch(plans)
+	return b.outcomes, b.failure
+}
+
+// runBatch runs plans, and those that are drawn when all have begun.
+func (e *explorer) runBatch(plans []fault.Plan) *batch {
 	b := &batch{
-		plans: plans, joins: e.joins, until: e.until, progress: e.progress, found: e.found, stop: e.stop, outcomes: make([]outcome, len(plans)),
+		plans: plans, joins: e.joins, until: e.until, progress: e.progress, found: e.found, stop: e.stop, outcomes: make([]outcome, len(plans)), more: e.more,
 	}
 	if e.order != nil {
 		b.order = e.order(plans)
 	}
 	var group sync.WaitGroup
-	for range workers(len(plans)) {
+	most := len(plans)
+	if e.more != nil {
+		most = math.MaxInt32
+	}
+	for range workers(most) {
 		group.Go(func() { e.work(b) })
 	}
 	group.Wait()
-	return b.outcomes, b.failure
+	return b
 }
 
 // work runs plans of a batch in one worker after the other, until there are no more. A worker that
@@ -146,7 +175,7 @@ func (e *explorer) work(b *batch) {
 		}
 	}()
 	for {
-		i, ok := b.take()
+		i, plan, ok := b.take()
 		if !ok {
 			return
 		}
@@ -158,7 +187,7 @@ func (e *explorer) work(b *batch) {
 			}
 			w = started
 		}
-		o, alive := w.run(b.plans[i].String(), b.newMarks(w), e.stop.patience())
+		o, alive := w.run(plan.String(), b.newMarks(w), e.stop.patience())
 		if !alive || o.Last {
 			w.stop()
 			w = nil

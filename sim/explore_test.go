@@ -133,7 +133,7 @@ func TestOptions(t *testing.T) {
 }
 
 func takeAll(b *batch) (taken []int) {
-	for i, ok := b.take(); ok; i, ok = b.take() {
+	for i, _, ok := b.take(); ok; i, _, ok = b.take() {
 		taken = append(taken, i)
 	}
 	return taken

@@ -19,7 +19,7 @@ import (
 // much can be learned when there is little time. Plans without faults come first. Then the kinds of
 // faults, or of transitions, take turns, those more often that find more; each kind strikes first
 // where it has not struck yet, and there first where no other kind has, at places all over the run.
-// Pairs come last.
+// Pairs come last, and swarms after them.
 func telling(plans []fault.Plan, at sites) []int { return inTurns(plans, at, weightOf) }
 
 // inTurns is telling, with other weights of the kinds of faults.
@@ -242,7 +242,7 @@ func sample(plans []fault.Plan, n int) []int {
 	if firstPair < 0 {
 		firstPair = len(order)
 	}
-	pairs := min(n/5, len(order)-firstPair)
+	pairs := min(n/5, len(order)-firstPair) // and swarms
 	list := slices.Concat(order[:min(n-pairs, firstPair)], order[firstPair:firstPair+pairs])
 	slices.Sort(list)
 	return list

@@ -29,6 +29,9 @@ const (
 
 	// BudgetVariable has the budget for -sim.budget.
 	BudgetVariable = "CTRLKIT_SIM_BUDGET"
+
+	// SwarmVariable has the seed of a swarm that draws plans until the time of the budget is over.
+	SwarmVariable = "CTRLKIT_SIM_SWARM"
 )
 
 func newSimulation(test, dir string, number int, part shard, s *settings) report.Simulation {

@@ -86,8 +86,7 @@ func (r *Report) explore(t *testing.T) {
 		t.Fatalf("sim: %v", err)
 	}
 	places, reason := r.chosen(all)
-	plans := at(all, places)
-	outcomes := r.run(t, plans)
+	plans, places, outcomes := r.runChosen(t, ref, all, places)
 	for i, o := range outcomes {
 		switch {
 		case o.Plan == "":
@@ -96,13 +95,11 @@ func (r *Report) explore(t *testing.T) {
 			t.Errorf("plan %q: %s", o.Plan, o.Err)
 		}
 		r.settings.note(o.Meant)
-		r.Plans = append(r.Plans, plans[i])
-		list = append(list, r.outcome(places[i], plans[i], o))
-	}
-	for _, o := range outcomes {
 		if len(o.Needs) > 0 {
 			r.simulation.Needs = permission.Merge(r.simulation.Needs, o.Needs)
 		}
+		r.Plans = append(r.Plans, plans[i])
+		list = append(list, r.outcome(places[i], plans[i], o))
 	}
 	r.simulation.Stopped = cmp.Or(r.simulation.Stopped, reason)
 	r.simulation.Off = append(r.simulation.Off, r.settings.byDesign()...)
@@ -112,7 +109,28 @@ func (r *Report) explore(t *testing.T) {
 	}
 	mine := r.shard.of(all, r.sites)
 	r.simulation.Plans.NotRun = notRun(at(all, mine), func(i int) bool { return ran[mine[i]] })
-	r.fill(list, len(mine)-len(r.Plans))
+	left := 0
+	for _, kind := range r.simulation.Plans.NotRun {
+		left += kind.Plans
+	}
+	r.fill(list, left)
+}
+
+// runChosen runs plans at some places of the list of all, and what a swarm without end draws after
+// them. It returns all that were to be run, with their places; those of a swarm without end follow
+// the list, by their numbers.
+func (r *Report) runChosen(t *testing.T, ref *reference, all []fault.Plan, places []int) ([]fault.Plan, []int, []outcome) {
+	t.Helper()
+	endless := newSwarm(r.settings.seed, ref.allowed(r.settings), nil)
+	endless.part = r.shard
+	if r.settings.endless && r.settings.transitions == nil {
+		r.explorer.more = func() []fault.Plan { return endless.draw(plansAtOnce) }
+	}
+	plans, outcomes := r.run(t, at(all, places))
+	for _, p := range plans[len(places):] {
+		places = append(places, len(all)+int(endless.seen[p.String()]))
+	}
+	return plans, places, outcomes
 }
 
 // at returns the plans at some places of a list.
@@ -167,18 +185,23 @@ func (r *Report) fill(list []report.Outcome, notRun int) {
 	r.add(append(list, r.shrink()...))
 }
 
+// plansAtOnce is how many plans a swarm without end draws when all have begun.
+const plansAtOnce = 256
+
 // run runs the plans until all have run, the time of the test is over, or the user interrupts it.
-func (r *Report) run(t *testing.T, plans []fault.Plan) []outcome {
+// It returns them with those that a swarm without end has drawn and that were run.
+func (r *Report) run(t *testing.T, planned []fault.Plan) ([]fault.Plan, []outcome) {
 	t.Helper()
 	deadline, _ := r.deadline()
 	stop := newStopper(deadline)
 	stop.spend(r.budget)
 	defer stop.onInterrupt()()
 	r.explorer.stop, r.explorer.found, r.explorer.order, r.explorer.joins = stop, newFound(t.Name()), func(plans []fault.Plan) []int { return telling(plans, r.sites) }, !r.settings.whole
-	outcomes, err := r.explorer.run(plans)
-	if err != nil {
-		t.Fatalf("sim: %v", err)
+	b := r.explorer.runBatch(planned)
+	if b.failure != nil {
+		t.Fatalf("sim: %v", b.failure)
 	}
+	plans, outcomes := b.run(len(planned))
 	r.simulation.Stopped = stop.stopped()
 	if slices.ContainsFunc(outcomes, func(o outcome) bool { return o.Plan == "" }) {
 		switch {
@@ -188,12 +211,12 @@ func (r *Report) run(t *testing.T, plans []fault.Plan) []outcome {
 		default:
 			r.simulation.Stopped = report.Slow
 		}
-	} else {
-		r.simulation.Stopped = ""
+	} else if r.explorer.more == nil || strings.HasPrefix(r.simulation.Stopped, report.Budget) {
+		r.simulation.Stopped = "" // a swarm without end has had its time
 	}
 	// What follows may take some of the time that is kept for it.
-	r.explorer.stop, r.explorer.found, r.explorer.order, r.explorer.joins = newStopper(deadline), nil, nil, false
-	return outcomes
+	r.explorer.stop, r.explorer.found, r.explorer.order, r.explorer.joins, r.explorer.more = newStopper(deadline), nil, nil, false, nil
+	return plans, outcomes
 }
 
 // outcome returns what a report needs of the outcome of a plan.

@@ -11,8 +11,12 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 
-// maxShrinks is how often a plan is replaced by a simpler one.
-const maxShrinks = 6
+// The limits of shrinking: how often a plan is replaced by a simpler one, and how many plans are
+// tried to find which of its faults are needed.
+const (
+	maxShrinks = 6
+	maxFewer   = 250
+)
 
 // shrink returns the simplest plan that it finds which shows the same as plan: with fewer faults,
 // with faults that are more likely or have smaller numbers, and without an order that does not
@@ -20,7 +24,7 @@ const maxShrinks = 6
 func (e *explorer) shrink(plan fault.Plan, shown report.Finding) (simplest fault.Plan, o outcome, simpler bool) {
 	quiet := *e // these plans are not among those that are counted
 	quiet.progress, quiet.found = func(int, int, int) {}, nil
-	simplest = plan
+	simplest, o, simpler = fewer(plan, func(plans []fault.Plan) (int, outcome, error) { return quiet.first(plans, shown) })
 	for range maxShrinks {
 		candidates := e.simpler(simplest)
 		if len(candidates) == 0 {
@@ -33,6 +37,87 @@ func (e *explorer) shrink(plan fault.Plan, shown report.Finding) (simplest fault
 		simplest, o, simpler = candidates[i], found, true
 	}
 	return simplest, o, simpler
+}
+
+// fewer returns a plan with as few of the faults of a plan as are needed to show the same, by delta
+// debugging: it leaves out halves, then quarters, and at last single faults, until each fault is
+// needed. Then it tries the same with other numbers. A plan of two faults is left to simpler. The function first returns which of several plans
+// is the first that shows the same, or -1.
+func fewer(plan fault.Plan, first func([]fault.Plan) (int, outcome, error)) (fewest fault.Plan, o outcome, fewer bool) {
+	fewest = plan
+	tried := 0
+	for parts := 2; len(fewest.Faults) > 2; {
+		renumbers := parts > len(fewest.Faults) // no part can be left out as it is
+		candidates := withoutParts(fewest, min(parts, len(fewest.Faults)))
+		if renumbers {
+			candidates = renumbered(fewest)
+		}
+		if tried += len(candidates); tried > maxFewer {
+			break
+		}
+		i, found, err := first(candidates)
+		switch {
+		case err != nil:
+			return fewest, o, fewer
+		case i >= 0:
+			if i < parts || renumbers { // a part alone, or another run
+				parts = 3
+			}
+			parts = max(2, parts-1)
+			fewest, o, fewer = candidates[i], found, true
+		case renumbers:
+			return fewest, o, fewer
+		case parts == len(fewest.Faults):
+			parts++
+		default:
+			parts = min(2*parts, len(fewest.Faults))
+		}
+	}
+	return fewest, o, fewer
+}
+
+// withoutParts returns the plans that have one of several parts of the faults of a plan, and those
+// that lack one.
+func withoutParts(plan fault.Plan, parts int) []fault.Plan {
+	var only, without []fault.Plan
+	n := len(plan.Faults)
+	for i := range parts {
+		begin, end := i*n/parts, (i+1)*n/parts
+		of := func(faults ...fault.Fault) fault.Plan {
+			return fault.Plan{Transition: plan.Transition, Faults: faults, Seed: plan.Seed}
+		}
+		only = append(only, of(plan.Faults[begin:end]...))
+		if parts > 2 {
+			without = append(without, of(slices.Concat(plan.Faults[:begin], plan.Faults[end:])...))
+		}
+	}
+	return append(only, without...)
+}
+
+// renumbered returns the plans that lack one of the faults of a plan, and in which a later write has
+// the number before: the operator has one write less to make when a fault is gone.
+func renumbered(plan fault.Plan) []fault.Plan {
+	var list []fault.Plan
+	for i := range plan.Faults {
+		left := slices.Delete(slices.Clone(plan.Faults), i, i+1)
+		last := 0
+		for _, from := range left {
+			if from.Kind.Point() != fault.AtWrite || from.At <= max(1, last) {
+				continue
+			}
+			last = from.At
+			faults := slices.Clone(left)
+			for k, f := range faults {
+				if f.Kind.Point() == fault.AtWrite && f.At >= from.At {
+					faults[k].At--
+				}
+			}
+			if compatible(faults) {
+				list = append(list, fault.Plan{Transition: plan.Transition, Faults: faults, Seed: plan.Seed})
+			}
+		}
+	}
+	return list
 }
 
 // first returns the first of several plans that shows the same as a violation, or -1. Most of the
@@ -83,7 +168,7 @@ func shows(o outcome, f report.Finding) int {
 func (e *explorer) simpler(plan fault.Plan) []fault.Plan {
 	var list []fault.Plan
 	for _, f := range plan.Faults {
-		if len(plan.Faults) > 1 {
+		if len(plan.Faults) == 2 { // of more, fewer has found out which are needed
 			list = append(list, fault.Plan{Transition: plan.Transition, Faults: []fault.Fault{f}})
 			if plan.Seed != 0 {
 				list = append(list, fault.Plan{Transition: plan.Transition, Faults: []fault.Fault{f}, Seed: plan.Seed})

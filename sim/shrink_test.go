@@ -51,6 +51,30 @@ func TestShrink(t *testing.T) {
 	}
 }
 
+// Of eight faults, those stay that are needed, wherever they stand, and not many plans are tried.
+func TestShrinkOfASwarm(t *testing.T) {
+	plan := mustParse(t, "seed 3; refuse write 1: 500; crash after write 2; refuse write 3: 500; refuse read 1: 500; panic at read 2; fail call 1; fail call 2; drift after call 3")[0]
+	for _, needed := range [][]int{{0}, {7}, {0, 7}, {0, 1, 2}, {0, 3, 7}, {2, 4, 5}, {1, 3, 5, 6}, {0, 1, 2, 3, 4, 5, 6, 7}} {
+		tried := 0
+		shows := func(plans []fault.Plan) (int, outcome, error) {
+			tried += len(plans)
+			return slices.IndexFunc(plans, func(p fault.Plan) bool {
+				return !slices.ContainsFunc(needed, func(i int) bool { return !slices.Contains(p.Faults, plan.Faults[i]) })
+			}), outcome{Plan: "some"}, nil
+		}
+		got, o, smaller := fewer(plan, shows)
+		if len(got.Faults) != len(needed) && len(got.Faults) > 2 || smaller != (len(needed) < 8) || smaller != (o.Plan != "") || got.Seed != 3 {
+			t.Errorf("%v of the faults are needed, and %q is left", needed, got)
+		}
+		if i, _, _ := shows([]fault.Plan{got}); i != 0 {
+			t.Errorf("%v of the faults are needed, and %q does not have them", needed, got)
+		}
+		if tried > maxFewer {
+			t.Errorf("%d plans were tried to find that %v of the faults are needed", tried, needed)
+		}
+	}
+}
+
 // The plans that are one step simpler have fewer faults, then no order, and then a milder fault that
 // is possible at the place and not left out by the user.
 func TestSimpler(t *testing.T) {

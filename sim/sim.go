@@ -24,6 +24,9 @@ type Option func(*settings)
 
 type settings struct {
 	pairs   int
+	swarm   int
+	only    bool // no plans but those of a swarm
+	endless bool // the swarm ends with the budget
 	sample  int
 	budget  string
 	stale   bool // plans with stale lists, too
@@ -43,17 +46,24 @@ type settings struct {
 // WithPairs adds plans of two faults, chosen by the seed, to the plans of one.
 func WithPairs(n int) Option { return func(s *settings) { s.pairs = n } }
 
-// WithSeed chooses other pairs.
+// WithSwarm adds n plans that a swarm draws from the seed: of three to eight faults, for bugs that
+// need so many at once. What a plan is made of is drawn first: which kinds of faults, how many, how dense,
+// how much other clients do, and how slow watches are. A finding shows the fewest faults that are
+// enough. The flag -sim.swarm runs such plans instead of all others.
+func WithSwarm(n int) Option { return func(s *settings) { s.swarm = n } }
+
+// WithSeed chooses other pairs, and another swarm.
 func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
 
 // WithSample runs only n of the plans, for a test that has to be quick: some of each kind of fault, at
-// places all over the run, and a fifth of them pairs, if there are pairs. They are the same ones each
-// time, until the operator or the script changes. A shard is of all plans: -sim.shard=1/1 runs all.
+// places all over the run, and a fifth of them with several faults, if there are any: pairs first.
+// They are the same ones each time, until the operator or the script changes. A shard is of all
+// plans: -sim.shard=1/1 runs all.
 func WithSample(n int) Option { return func(s *settings) { s.sample = n } }
 
 // WithBudget runs only a part of the plans: "smoke" tries each kind of fault at one place, "quick"
-// at four places all over the run, "full" runs all plans; pairs count as a kind of fault. A time,
-// such as "10m", begins no plan after it, in the order of which the others are a beginning, so that
+// at four places all over the run, "full" runs all plans; pairs count as a kind of fault, and so do
+// swarms. A time, such as "10m", begins no plan after it, in the order of which the others are a beginning, so that
 // what is run depends on the machine. A budget that is used up does not fail the test, and the
 // report says what was not run. The flag -sim.budget replaces the budget, and a sample.
 func WithBudget(budget string) Option { return func(s *settings) { s.budget = budget } }
@@ -114,6 +124,8 @@ var (
 	workFlag   = flag.String("sim.workload", "", "run only the workload of this `name`, of a test that has several")
 	planFlag   = flag.String("sim.plan", "", "run only this `plan` of a simulation, and print what happened")
 	shardFlag  = flag.String("sim.shard", "", "run only a part of the plans: the `i/n`-th, such as 2/4")
+	swarmFlag  = flag.Int("sim.swarm", 0, "run only `N` plans of many faults, which a swarm draws")
+	seedFlag   = flag.Uint64("sim.seed", 0, "choose the pairs and the swarm by this `number` instead of that of the test")
 	budgetFlag = flag.String("sim.budget", "", "run the plans that a `budget` has: smoke, quick, full, or a time such as 10m")
 	wholeFlag  = flag.Bool("sim.whole", false, "run each plan to its end, also where an earlier one has continued in the same way and shown nothing")
 	jsonFlag   = flag.String("sim.json", "", "write what the simulations have found to this `file`, as JSON, or into this directory")
@@ -130,7 +142,7 @@ func newSettings(options []Option) *settings {
 }
 
 // Run runs a workload without faults, and then again for every single fault that can strike, and
-// for the pairs that are asked for. It fails the test with what it finds: what is wrong, what
+// for the pairs and the swarm that are asked for. It fails the test with what it finds: what is wrong, what
 // happened, and a line that runs exactly that plan again.
 //
 // The plans are run by copies of the test binary, one for each processor.
@@ -191,6 +203,9 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 	}
 	crds := readCRDs(t, &workload)
 	budget, err := budgetOf(s)
+	if err == nil {
+		err = s.readSwarm(budget)
+	}
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}

@@ -82,14 +82,14 @@ func TestBatchIsStopped(t *testing.T) {
 			plans: make([]fault.Plan, 5), outcomes: make([]outcome, 5), order: []int{4, 3, 2, 1, 0}, progress: func(int, int, int) {},
 			stop: newStopper(time.Now().Add(10 * time.Second)), found: func(_ fault.Plan, o outcome) { found = append(found, o.Plan) },
 		}
-		first, _ := b.take()
-		second, _ := b.take()
+		first, _, _ := b.take()
+		second, _, _ := b.take()
 		if first != 4 || second != 3 {
 			t.Errorf("plans %d and %d were begun, want 4 and 3", first, second)
 		}
 		b.finish(4, outcome{Plan: "x", Violations: []oracle.Violation{violation(oracle.NoLeak, "a")}})
 		time.Sleep(8 * time.Second)
-		if i, ok := b.take(); ok {
+		if i, _, ok := b.take(); ok {
 			t.Errorf("plan %d was begun", i)
 		}
 		b.finish(3, outcome{unfinished: true})
@@ -117,7 +117,7 @@ func TestTheTimeLimitLosesNothing(t *testing.T) {
 			r.explorer.stop.mu.Unlock()
 		}
 	}
-	outcomes := r.run(t, plans)
+	_, outcomes := r.run(t, plans)
 	if r.simulation.Stopped != report.TimeLimit || outcomes[0].Plan == "" || outcomes[1].Plan == "" || outcomes[2].Plan != "" {
 		t.Errorf("%q: got %+v", r.simulation.Stopped, outcomes)
 	}

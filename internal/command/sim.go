@@ -5,6 +5,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +32,8 @@ type simOptions struct {
 	json, html       string
 	timeout          time.Duration
 	verbose          bool
+	swarm            bool
+	seed             uint64 // of the swarm, or of the pairs of a program
 }
 
 // newSimCommand returns the command that runs the simulations of packages.
@@ -50,7 +54,12 @@ from KUBECONFIG, in real time, applies the samples and deletes them, and crashes
 what the operator writes. With --transitions it changes what the samples say instead, as the schema
 allows, and compares with objects that were created like that.
 
-The same tests run with go test, which has the flags -sim.plan, -sim.shard, -sim.budget, -sim.json and -sim.html.
+With --swarm, sim runs plans of many faults instead of all others, drawn from --seed, for as long as
+--budget says: for nights, and for bugs that need three faults or more. What a finding shows has the
+fewest faults that are enough.
+
+The same tests run with go test, which has the flags -sim.plan, -sim.shard, -sim.budget, -sim.swarm, -sim.seed,
+-sim.json and -sim.html.
 
 Exit codes: 0 no findings, 1 findings or plans that were not run, 2 wrong usage, 130 interrupted.`,
 		Example: `  ctrlkit sim ./...                                       the simulations of all packages
@@ -58,6 +67,7 @@ Exit codes: 0 no findings, 1 findings or plans that were not run, 2 wrong usage,
   ctrlkit sim ./internal/controller --run TestBackup --plan 'crash after write 3'   one plan, with its trace
   ctrlkit sim ./... --html report.html                    with a page to read and to attach to a CI job
   ctrlkit sim ./... --budget quick                        each kind of fault at four places
+  ctrlkit sim ./... --swarm --budget 1h --seed 7          three to eight faults at once, for an hour
   ctrlkit sim ./... --shard 2/4 -o json >shard-2.json     a quarter of the plans, on the second of four machines
   ctrlkit sim report shard-*.json --html report.html      what all machines have found
   ctrlkit sim --program ./cmd -f config/crd/bases -f config/samples        an operator without a test
@@ -69,6 +79,9 @@ Exit codes: 0 no findings, 1 findings or plans that were not run, 2 wrong usage,
 			if p.name != "" {
 				return p.run(cmd, packages, o)
 			}
+			if o.swarm && !cmd.Flags().Changed("timeout") {
+				o.timeout = 0 // each simulation ends with its budget
+			}
 			if err := o.check(); err != nil {
 				return usageError(err)
 			}
@@ -78,6 +91,14 @@ Exit codes: 0 no findings, 1 findings or plans that were not run, 2 wrong usage,
 			return runSimulations(cmd, packages, o)
 		},
 	}
+	o.declare(cmd)
+	p.declare(cmd)
+	cmd.AddCommand(newSimReportCommand())
+	return cmd
+}
+
+// declare declares the flags.
+func (o *simOptions) declare(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.run, "run", "", "run only the tests whose names match this regular `expression`")
 	cmd.Flags().StringVar(&o.plan, "plan", "", "run only this `plan`, and print its trace")
 	cmd.Flags().StringVar(&o.shard, "shard", "", "run only a part of the plans: the `i/n`-th, such as 2/4")
@@ -85,12 +106,11 @@ Exit codes: 0 no findings, 1 findings or plans that were not run, 2 wrong usage,
 	cmd.Flags().StringVar(&o.json, "json", "", "")
 	_ = cmd.Flags().MarkHidden("json")
 	cmd.Flags().StringVar(&o.budget, "budget", "", "run the plans of a `budget`: smoke (each kind of fault once), quick (at four places), full, or a time such as 10m (the default with --program)")
+	cmd.Flags().BoolVar(&o.swarm, "swarm", false, "run plans of three to eight faults instead of all others, until the time of the --budget (10m) of each simulation is over")
+	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "the `NUMBER` that draws the --swarm, and with --program chooses the --pairs")
 	cmd.Flags().StringVar(&o.html, "html", "", "write what was found to this `file`, as a page of HTML")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print the output of go test -v")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Minute, "end each package's simulations, with their report, before this `time` is over")
-	p.declare(cmd)
-	cmd.AddCommand(newSimReportCommand())
-	return cmd
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Minute, "end each package's simulations, with their report, before this `time` is over; with --swarm there is no limit unless this is set")
 }
 
 var shardPattern = regexp.MustCompile(`^[1-9][0-9]*/[1-9][0-9]*$`)
@@ -103,14 +123,30 @@ func (o simOptions) check() error {
 		return fmt.Errorf("--shard %s: want one like 2/4, the second of four", o.shard)
 	case o.budget != "" && !isBudget(o.budget):
 		return fmt.Errorf("--budget %s: want smoke, quick, full, or a time such as 10m", o.budget)
+	case o.swarm && o.plan != "":
+		return errors.New("--swarm draws plans: it can't be used with --plan")
+	case o.swarm && slices.Contains(namedBudgets, o.budget):
+		return fmt.Errorf("--budget %s: a swarm has no end, so --swarm wants a time such as 10m", o.budget)
 	}
 	return nil
+}
+
+// namedBudgets are the budgets of package sim that are no time.
+var namedBudgets = []string{"smoke", "quick", "full"}
+
+// variables returns the environment variables of the tests that say which plans are run.
+func (o simOptions) variables() []string {
+	swarm, budget := "", o.budget
+	if o.swarm {
+		swarm, budget = strconv.FormatUint(o.seed, 10), cmp.Or(o.budget, "10m")
+	}
+	return []string{shardVariable + "=" + o.shard, budgetVariable + "=" + budget, swarmVariable + "=" + swarm}
 }
 
 // isBudget reports whether package sim knows a budget.
 func isBudget(text string) bool {
 	d, err := time.ParseDuration(text)
-	return err == nil && d > 0 || slices.Contains([]string{"smoke", "quick", "full"}, text)
+	return err == nil && d > 0 || slices.Contains(namedBudgets, text)
 }
 
 // The environment variables of package sim. Importing it would slow down the start of all commands.
@@ -119,6 +155,7 @@ const (
 	jsonVariable     = "CTRLKIT_SIM_JSON"
 	shardVariable    = "CTRLKIT_SIM_SHARD"
 	budgetVariable   = "CTRLKIT_SIM_BUDGET"
+	swarmVariable    = "CTRLKIT_SIM_SWARM"
 )
 
 func runSimulations(cmd *cobra.Command, packages []string, o simOptions) error {
@@ -161,7 +198,7 @@ func (o simOptions) test(cmd *cobra.Command, packages []string, dir string, out,
 		return nil, nil, fmt.Errorf("creating a file for the progress: %w", err)
 	}
 	test := exec.CommandContext(cmd.Context(), "go", o.arguments(packages)...)
-	test.Env = append(append(os.Environ(), progressVariable+"="+file, jsonVariable+"="+filepath.Join(dir, "reports")+"/", shardVariable+"="+o.shard, budgetVariable+"="+o.budget), settings...)
+	test.Env = slices.Concat(os.Environ(), []string{progressVariable + "=" + file, jsonVariable + "=" + filepath.Join(dir, "reports") + "/"}, o.variables(), settings)
 	test.Stdout, test.Stderr = out, problems
 	interruptGroup(test)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context()))

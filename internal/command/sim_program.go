@@ -33,7 +33,6 @@ type simProgram struct {
 	parallel  int
 	name      string
 	pairs     int
-	seed      uint64
 
 	transitions string // an expression; empty to run faults
 	byDesign    string // an expression; empty if nothing is
@@ -47,7 +46,6 @@ func (f *simProgram) declare(cmd *cobra.Command) {
 	set.StringVar(&f.transitions, "transitions", "", "with --program: change each property of the samples instead of running faults; with --transitions=`EXPRESSION` those it matches")
 	set.Lookup("transitions").NoOptDefVal = "."
 	set.IntVar(&f.pairs, "pairs", 0, "with --program: after the plans with one fault, run `N` plans with two")
-	set.Uint64Var(&f.seed, "seed", 1, "with --program: the `NUMBER` that chooses the --pairs")
 	set.StringVar(&f.byDesign, "by-design", "", "with --program: what is found is meant where this `EXPRESSION` matches \"ORACLE: PLAN\"")
 	set.StringVarP(&f.namespace, "namespace", "n", "default", "with --program: `NAMESPACE` of objects that have none")
 	set.StringArrayVar(&f.env, "env", nil, "with --program: `NAME=VALUE` for the operator's environment, repeatable")
@@ -168,7 +166,10 @@ func (f *simProgram) pick(options *program.Options, o simOptions) error {
 		}
 		options.Plan = &parsed
 	}
-	if options.Pairs, options.Seed = f.pairs, f.seed; f.pairs < 0 || f.pairs > 0 && (f.transitions != "" || o.plan != "") {
+	if o.swarm {
+		return errors.New("--swarm runs simulations in virtual time: it can't be used with --program")
+	}
+	if options.Pairs, options.Seed = f.pairs, o.seed; f.pairs < 0 || f.pairs > 0 && (f.transitions != "" || o.plan != "") {
 		return errors.New("--pairs N adds plans to those with one fault: it can't be below zero, or be used with --transitions and --plan")
 	}
 	if f.transitions != "" && (f.script != "" || o.plan != "") {

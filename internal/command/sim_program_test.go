@@ -38,8 +38,8 @@ func TestPairsHaveTheirPlace(t *testing.T) {
 		options simOptions
 		fails   bool
 	}{
-		{simProgram{pairs: 20, seed: 3}, simOptions{}, false},
-		{simProgram{pairs: 0, seed: 3}, simOptions{plan: "crash after write 1; crash after write 2"}, false},
+		{simProgram{pairs: 20}, simOptions{seed: 3}, false},
+		{simProgram{pairs: 0}, simOptions{seed: 3, plan: "crash after write 1; crash after write 2"}, false},
 		{simProgram{pairs: 20, transitions: "."}, simOptions{}, true},
 		{simProgram{pairs: 20}, simOptions{plan: "crash after write 1"}, true},
 		{simProgram{pairs: -1}, simOptions{}, true},

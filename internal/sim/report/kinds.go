@@ -145,8 +145,10 @@ func (s *Simulation) Fill(outcomes []Outcome) {
 			s.Plans.Singles += min(1, len(o.Plan.Faults))
 		case n == 1:
 			s.Plans.Singles++
-		case n > 1:
+		case n == 2:
 			s.Plans.Pairs++
+		case n > 2:
+			s.Plans.Swarms++
 		}
 		if slices.Contains(o.Fired, false) {
 			s.Plans.Missed++

@@ -80,6 +80,7 @@ func (s Simulation) add(other Simulation) (Simulation, error) {
 	s.Plans.Run += other.Plans.Run
 	s.Plans.Singles += other.Plans.Singles
 	s.Plans.Pairs += other.Plans.Pairs
+	s.Plans.Swarms += other.Plans.Swarms
 	s.Plans.Changes += other.Plans.Changes
 	s.Plans.Bad += other.Plans.Bad
 	s.Plans.Missed += other.Plans.Missed

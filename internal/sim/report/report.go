@@ -71,6 +71,7 @@ type Plans struct {
 	Run     int `json:"run"`               // fewer than Total when the simulation was stopped
 	Singles int `json:"singles"`           // of those that were run, with one fault
 	Pairs   int `json:"pairs"`             // with two
+	Swarms  int `json:"swarms,omitempty"`  // with more
 	Changes int `json:"changes,omitempty"` // with a transition, alone or with a fault
 	Bad     int `json:"bad"`               // that violate an oracle
 	Missed  int `json:"missed"`            // in which a fault found no place
@@ -82,7 +83,7 @@ type Plans struct {
 
 // NotRun says how many plans of a kind of fault were not run.
 type NotRun struct {
-	Kind  string `json:"kind"`  // "crash before write N"; "pairs" for those with two faults
+	Kind  string `json:"kind"`  // "crash before write N"; "pairs" for those with two faults, "swarms" for those with more
 	Plans int    `json:"plans"` // that were not run
 	Total int    `json:"total"` // that there are
 }

@@ -256,6 +256,9 @@ func faultsOf(plans []Plan) string {
 		if err == nil && len(parsed.Faults) > 1 {
 			name = "pair of faults"
 		}
+		if err == nil && len(parsed.Faults) > 2 {
+			name = "swarm of faults"
+		}
 		if counts[name]++; counts[name] == 1 {
 			names = append(names, name)
 		}
@@ -290,8 +293,12 @@ func (s *Simulation) Summary() string {
 	case p.Changes > 0:
 		fmt.Fprintf(&b, "%d transitions, %d of them with a fault; %d requests", p.Changes, p.Singles, s.Requests)
 	default:
-		fmt.Fprintf(&b, "%d plans: %d single faults, %d pairs, %d without faults in other orders; %d requests",
-			p.Run, p.Singles, p.Pairs, p.Run-p.Singles-p.Pairs, s.Requests)
+		swarms := ""
+		if p.Swarms > 0 {
+			swarms = fmt.Sprintf("%d of a swarm, ", p.Swarms)
+		}
+		fmt.Fprintf(&b, "%d plans: %d single faults, %d pairs, %s%d without faults in other orders; %d requests",
+			p.Run, p.Singles, p.Pairs, swarms, p.Run-p.Singles-p.Pairs-p.Swarms, s.Requests)
 	}
 	if p.Missed > 0 {
 		fmt.Fprintf(&b, "; in %d plans a fault found no place, because the run had become another one", p.Missed)

@@ -20,8 +20,8 @@ import (
 // fewer, and up only with a reason in the message of the commit.
 const (
 	mostPackages = 20
-	mostNames    = 860
-	mostMembers  = 1679
+	mostNames    = 862
+	mostMembers  = 1681
 )
 
 func TestSizeOfTheAPI(t *testing.T) {
