@@ -182,7 +182,7 @@ func (s *settings) readSwarm(b budget) error {
 		if b.time == 0 {
 			return fmt.Errorf("a swarm without end needs a budget of time, such as 10m, not %q", b.text)
 		}
-		s.seed, s.only, s.endless, s.sample = seed, true, true, 0
+		s.seed, s.only, s.endless, s.sample, s.swarm = seed, true, true, 0, 0
 	}
 	if s.swarm < 0 {
 		return fmt.Errorf("a swarm can't have %d plans", s.swarm)

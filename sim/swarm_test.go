@@ -122,11 +122,11 @@ func TestReadSwarm(t *testing.T) {
 		ok   bool
 	}{{"7", minute, true}, {"7", budget{}, false}, {"x", minute, false}} {
 		t.Setenv(SwarmVariable, test.text)
-		s := newSettings([]Option{WithSample(5), WithSeed(3)})
+		s := newSettings([]Option{WithSample(5), WithSwarm(9), WithSeed(3)})
 		if err := s.readSwarm(test.b); (err == nil) != test.ok {
 			t.Errorf("%q in %q: %v", test.text, test.b.text, err)
 		}
-		if test.ok && (s.seed != 7 || !s.only || !s.endless || s.sample != 0) {
+		if test.ok && (s.seed != 7 || !s.only || !s.endless || s.sample != 0 || s.swarm != 0) {
 			t.Errorf("%q: got %+v", test.text, s)
 		}
 	}
