@@ -51,7 +51,6 @@ func readBelow(ending string) (map[string]string, error) {
 var (
 	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
 	link    = regexp.MustCompile(`\]\(([^)#:\s]*)(?:#([^)\s]*))?\)`)
-	stub    = regexp.MustCompile(`^This page is now part of \[[^\]]+\]\(([a-z-]+\.md)#([a-z0-9-]+)\)\.\n$`)
 	heading = regexp.MustCompile("(?m)^#+ (.*)$")
 
 	notInAnchors = regexp.MustCompile(`[^\pL\pN _-]`)
@@ -90,14 +89,7 @@ func TestLinksOfTheDocumentation(t *testing.T) {
 				continue
 			}
 			wanted, isPage := pages[target]
-			switch {
-			case !isPage:
-			case stub.MatchString(wanted):
-				if page == "CHANGELOG.md" {
-					continue
-				}
-				t.Errorf("%s has a link to %s, which has moved: %s", page, target, wanted)
-			case match[2] != "" && !anchors(wanted)[match[2]]:
+			if isPage && match[2] != "" && !anchors(wanted)[match[2]] {
 				t.Errorf("%s has a link to %s, which has no heading #%s", page, target, match[2])
 			}
 		}
@@ -116,8 +108,8 @@ func TestPagesNamedInGo(t *testing.T) {
 			named++
 			page, ok := pages[match[1]]
 			switch {
-			case !ok || stub.MatchString(page):
-				t.Errorf("%s names a page that is not there, or has moved: %s", path, match[1])
+			case !ok:
+				t.Errorf("%s names a page that is not there: %s", path, match[1])
 			case match[2] != "" && !anchors(page)[match[2]]:
 				t.Errorf("%s names a heading that is not there: %s", path, match[0])
 			}
@@ -128,8 +120,7 @@ func TestPagesNamedInGo(t *testing.T) {
 	}
 }
 
-// There are few pages, and the table of contents has each. A page that is part of another one by
-// now leads there.
+// There are few pages, and the table of contents has each.
 func TestPages(t *testing.T) {
 	inRoot(t)
 	pages, contents := map[string]string{}, map[string]bool{"README.md": true}
@@ -142,13 +133,7 @@ func TestPages(t *testing.T) {
 		contents[match[1]] = true
 	}
 	list := 0
-	for name, text := range pages {
-		if match := stub.FindStringSubmatch(text); match != nil {
-			if target, ok := pages[match[1]]; !ok || stub.MatchString(target) || !anchors(target)[match[2]] {
-				t.Errorf("docs/%s leads to nowhere: %s#%s", name, match[1], match[2])
-			}
-			continue
-		}
+	for name := range pages {
 		if list++; !contents[name] {
 			t.Errorf("docs/README.md has no link to docs/%s", name)
 		}
