@@ -58,22 +58,22 @@ func newRecorder() *recorder { return &recorder{calls: &calls{}} }
 func (r *recorder) funcs() external.Funcs[*User] {
 	f := r.required()
 	f.Claim = func(ctx context.Context, req *request) error {
-		if err := r.call("Claim", r.claim, ctx, req); err != nil {
+		if err := r.call("Claim", &r.claim, ctx, req); err != nil {
 			return err
 		}
 		metav1.SetMetaDataAnnotation(&req.Object.ObjectMeta, claimed, req.Object.Spec.Name)
 		return nil
 	}
 	f.Claimed = func(obj *User) bool { return obj.Annotations[claimed] != "" }
-	f.UpdateStatus = func(ctx context.Context, req *request) error { return r.call("UpdateStatus", r.update, ctx, req) }
+	f.UpdateStatus = func(ctx context.Context, req *request) error { return r.call("UpdateStatus", &r.update, ctx, req) }
 	return f
 }
 
 // required returns those that are required.
 func (r *recorder) required() external.Funcs[*User] {
 	return external.Funcs[*User]{
-		CreateOrUpdate: func(ctx context.Context, req *request) error { return r.call("CreateOrUpdate", r.create, ctx, req) },
-		Delete:         func(ctx context.Context, req *request) error { return r.call("Delete", r.delete, ctx, req) },
+		CreateOrUpdate: func(ctx context.Context, req *request) error { return r.call("CreateOrUpdate", &r.create, ctx, req) },
+		Delete:         func(ctx context.Context, req *request) error { return r.call("Delete", &r.delete, ctx, req) },
 	}
 }
 
@@ -94,8 +94,10 @@ func (r *recorder) checking() external.Funcs[*User] {
 	return f
 }
 
-func (r *recorder) call(what string, do func(ctx context.Context, req *request) error, ctx context.Context, req *request) error { //nolint:revive // the context is that of do
-	if r.note(what); do != nil {
+// call reads what a function does after note has had the lock: change may have written it.
+func (r *recorder) call(what string, does *func(ctx context.Context, req *request) error, ctx context.Context, req *request) error { //nolint:revive // the context is that of the function
+	r.note(what)
+	if do := *does; do != nil {
 		return do(ctx, req)
 	}
 	return nil
