@@ -30,6 +30,7 @@ type ledger struct {
 	addsWork  bool       // a fault of the plan makes more work right
 	vanishes  bool       // a fault of the plan takes an object away in spite of its finalizer
 	replaces  bool       // a fault of the plan replaces an object of users with a new one
+	occupies  bool       // a fault of the plan takes a name that the operator is about to use
 	systems   map[string]external.System
 	rules     Rules
 	pace      Pace
@@ -89,7 +90,7 @@ func newLedger(o Options) *ledger {
 	return &ledger{
 		now:       o.Now,
 		reference: o.Reference, addsWork: o.Plan.AddsWork(), vanishes: o.Plan.Has(fault.Vanish), systems: o.Systems,
-		replaces: replaces(o.Plan),
+		replaces: replaces(o.Plan), occupies: occupies(o.Plan),
 		uids:     map[types.UID]string{}, generated: map[string]string{}, live: map[types.UID]liveObject{},
 		created: map[string]int{}, deleted: map[string]int{}, disturbed: map[types.UID]bool{}, wiped: map[types.UID]bool{}, owners: map[types.UID][]types.UID{},
 		rules: o.Rules, pace: cmp.Or(o.Pace, virtual), declare: o.Declare, faultless: len(o.Plan.Faults) == 0, honest: o.Plan.Honest(),
@@ -100,6 +101,10 @@ func newLedger(o Options) *ledger {
 
 func replaces(p fault.Plan) bool {
 	return p.Has(fault.Recreate) || p.Has(fault.DeleteAndCreate) || p.Has(fault.Vanish)
+}
+
+func occupies(p fault.Plan) bool {
+	return p.Has(fault.OccupyName) || p.Has(fault.OccupyNameByController) || p.Has(fault.LeaveOrphan)
 }
 
 // record takes a change into the ledger.

@@ -234,8 +234,9 @@ func elementKey(i int, element any) string {
 }
 
 // Diff lists what differs between two worlds, ordered, without the fields whose [MaskKey] is in
-// mask.
+// mask. A child that has evaded a collision of names is the one that was wanted.
 func (want Snapshot) Diff(got Snapshot, mask map[string]bool) []oracle.Difference {
+	want, got = evadedCollisions(want, got)
 	var list []oracle.Difference
 	for _, thing := range unionOfKeys(want, got) {
 		a, inWant := want[thing]
@@ -247,7 +248,7 @@ func (want Snapshot) Diff(got Snapshot, mask map[string]bool) []oracle.Differenc
 			list = append(list, oracle.Difference{Thing: thing, Got: "there"})
 		default:
 			for _, path := range unionOfKeys(a, b) {
-				if a[path] != b[path] && !cluster.SameField(thing, path, a[path], b[path]) {
+				if a[path] != b[path] && !isFilled(path, a, b) && !isFilled(path, b, a) && !cluster.SameField(thing, path, a[path], b[path]) {
 					list = append(list, conceal(oracle.Difference{Thing: thing, Path: path, Want: a[path], Got: b[path]}))
 				}
 			}
@@ -255,6 +256,25 @@ func (want Snapshot) Diff(got Snapshot, mask map[string]bool) []oracle.Differenc
 	}
 	list = slices.DeleteFunc(list, func(d oracle.Difference) bool { return mask[MaskKey(d)] })
 	return withoutDependents(list, want, got)
+}
+
+// isFilled reports whether a field is an empty map or list in one world and has elements in the other
+// one: those are the difference.
+func isFilled(path string, empty, other map[string]string) bool {
+	begin := path + "."
+	switch empty[path] {
+	case "[]":
+		begin = path + "["
+	case "{}":
+	default:
+		return false
+	}
+	for field := range other {
+		if strings.HasPrefix(field, begin) {
+			return true
+		}
+	}
+	return false
 }
 
 // withoutDependents leaves out the objects that are missing, or there, only because the owner that
