@@ -82,6 +82,7 @@ type planner struct {
 	guards   *guards
 	dir      string
 	unknown  []string
+	unseen   []string // phases without a sign that the operator has looked at anything
 
 	mu         sync.Mutex // guards what follows
 	outside    []string
@@ -274,6 +275,9 @@ func (p *planner) rest(ctx context.Context, operator *run.Process, what string) 
 		}
 		idle, works := p.recorder.idleFor()
 		if idle >= p.Quiet && works == nil && time.Since(begun) >= p.Quiet {
+			if !p.recorder.hasWorked() {
+				p.unseen = append(p.unseen, fmt.Sprintf("the operator had begun to work %s, although it only listed and watched for %s: one that begins later needs a longer --quiet", what, p.Quiet))
+			}
 			return nil
 		}
 		if err := p.cannotLead(); err != nil {
@@ -337,6 +341,7 @@ func (p *planner) finish(ctx context.Context, result *Plan) {
 		result.Unknown = append(result.Unknown, "cannot read "+what+": "+why)
 	}
 	result.Unknown = append(result.Unknown, p.unknown...)
+	result.Assumptions = append(result.Assumptions, p.unseen...)
 	p.mu.Lock()
 	result.Outside = slices.Clone(p.outside)
 	result.Assumptions = append(result.Assumptions, p.unread...)

@@ -199,6 +199,14 @@ func TestNothingIsPlannedForAnIdleOperator(t *testing.T) {
 	if !p.Nothing() || p.Incomplete() {
 		t.Errorf("got %+v, want a plan that is complete and empty", p)
 	}
+	if !hasNotWorked(p) {
+		t.Errorf("assumed %q: want to be told that the operator has only listed and watched", p.Assumptions)
+	}
+}
+
+// hasNotWorked reports whether a plan says that the operator may not have begun to work.
+func hasNotWorked(p *plan.Plan) bool {
+	return slices.ContainsFunc(p.Assumptions, func(text string) bool { return strings.Contains(text, "only listed and watched") })
 }
 
 // What a plan says is what happens when the change is made.
@@ -215,6 +223,9 @@ func TestPlanIsWhatHappens(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, described(p.Changes)); diff != "" || len(p.AtStart) > 0 {
 		t.Errorf("the plan (-want +got), at start %v:\n%s", p.AtStart, diff)
+	}
+	if slices.ContainsFunc(p.Assumptions, func(text string) bool { return strings.Contains(text, "after the change") }) {
+		t.Errorf("assumed %q of an operator that has worked", p.Assumptions)
 	}
 
 	stop := w.run()

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,6 +48,7 @@ type recorder struct {
 	known    map[string]bool // requests that it has made
 	elects   bool            // it has tried to create a Lease
 	leads    bool            // and has one
+	works    bool            // it has asked for more than lists and watches in the phase
 }
 
 func newRecorder() *recorder {
@@ -59,8 +61,16 @@ func (r *recorder) next() map[key]*history {
 	defer r.mu.Unlock()
 	ended := r.phase
 	r.states = trial.States{}
-	r.phase, r.progress = map[key]*history{}, time.Now()
+	r.phase, r.progress, r.works = map[key]*history{}, time.Now(), false
 	return ended
+}
+
+// hasWorked reports whether the operator has asked for more in the phase than lists and watches. One
+// that reads from its cache and has nothing to do does not, and neither does one that has not begun.
+func (r *recorder) hasWorked() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.works
 }
 
 // started is called before a process is started: it is not idle before it watches something, and
@@ -80,6 +90,7 @@ func (r *recorder) asked(request *apiserver.Request) {
 		r.known[what], r.progress = true, time.Now()
 	}
 	r.elects = r.elects || request.Verb == "create" && request.Resource.GroupResource() == trial.Leases.GroupResource()
+	r.works = r.works || !slices.Contains([]string{"", "list", "watch"}, request.Verb) && !cluster.Ignored(request.Resource)
 	if request.Verb == "watch" {
 		r.watches++
 	} else if request.Verb != "" {
