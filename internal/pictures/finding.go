@@ -44,7 +44,7 @@ func drawFinding(ctx context.Context, directory string) error {
 		return err
 	}
 	defer stop()
-	const picture = `article .scroll`
+	const picture = `article .runs`
 	var png []byte
 	if err := chromedp.Run(browser, screen(1280, 900, "light"), chromedp.Navigate("file://"+page), chromedp.Screenshot(picture, &png, chromedp.ByQuery)); err != nil {
 		return fmt.Errorf("the report %s:\n%s\n%w", page, output, err)

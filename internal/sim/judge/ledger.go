@@ -91,7 +91,7 @@ func newLedger(o Options) *ledger {
 		now:       o.Now,
 		reference: o.Reference, addsWork: o.Plan.AddsWork(), vanishes: o.Plan.Has(fault.Vanish), systems: o.Systems,
 		replaces: replaces(o.Plan), occupies: occupies(o.Plan),
-		uids:     map[types.UID]string{}, generated: map[string]string{}, live: map[types.UID]liveObject{},
+		uids: map[types.UID]string{}, generated: map[string]string{}, live: map[types.UID]liveObject{},
 		created: map[string]int{}, deleted: map[string]int{}, disturbed: map[types.UID]bool{}, wiped: map[types.UID]bool{}, owners: map[types.UID][]types.UID{},
 		rules: o.Rules, pace: cmp.Or(o.Pace, virtual), declare: o.Declare, faultless: len(o.Plan.Faults) == 0, honest: o.Plan.Honest(),
 		held: map[types.UID]map[string]bool{}, caused: o.Now(), began: time.Now(), periodic: map[string]bool{}, beats: map[types.UID]beats{}, slots: map[string]*slots{},

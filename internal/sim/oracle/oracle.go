@@ -84,6 +84,17 @@ func (d Difference) String() string {
 	return fmt.Sprintf("~ %s %s: got %s, want %s", d.Thing, strings.TrimPrefix(d.Path, "."), orNothing(d.Got), orNothing(d.Want))
 }
 
+// Sentence returns what the difference means, as a person says it.
+func (d Difference) Sentence() string {
+	switch {
+	case d.Path == "" && d.Got == "":
+		return d.Thing + " is missing"
+	case d.Path == "" && d.Want == "":
+		return d.Thing + " is there and should not be"
+	}
+	return fmt.Sprintf("%s of %s is %s and should be %s", strings.TrimPrefix(d.Path, "."), d.Thing, orNothing(d.Got), orNothing(d.Want))
+}
+
 func orNothing(s string) string {
 	if s == "" {
 		return "nothing"

@@ -20,7 +20,8 @@ var pageText string
 // page is the page of HTML. It needs nothing but itself, and no script.
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"plural": plural, "number": number,
-	"line":    func(f Finding) string { return strings.TrimPrefix(f.line(), string(f.Oracle)+": ") },
+	"line":    func(f Finding) string { return f.line() },
+	"located": func(f Finding) string { return f.Example.located() },
 	"faults":  func(f Finding) string { return faultsOf(f.others()) },
 	"base":    func(f Finding) string { return base(f.Example.Write.Site()) },
 	"inc":     func(i int) int { return i + 1 },
@@ -28,7 +29,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"slug":    func(class string) string { return strings.ReplaceAll(class, " ", "-") },
 	"kind":    kindOfLine,
 	"join":    strings.Join,
-	"picture": func(s *Simulation, f Finding) template.HTML { return picture(s.Without, &f.Example) },
+	"picture": func(s *Simulation, f Finding) *picture { return newPicture(s.Without, &f.Example) },
 	"seconds": func(s float64) string {
 		if s < 10 {
 			return fmt.Sprintf("%.1f s", s)

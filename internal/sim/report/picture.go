@@ -5,32 +5,18 @@ package report
 
 import (
 	"fmt"
-	"html"
-	"html/template"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
-// Measures of a picture, in pixels.
+// How much of what is the same in both runs a picture shows: what comes before they part, and after
+// they have met again. The rest is folded, and so is the middle of what differs.
 const (
-	columnWidth = 24
-	laneHeight  = 24
-	labelHeight = 132 // of the slanted labels above the lanes
-	labelMost   = 26  // characters of a label
-	titleHeight = 22
-	timeHeight  = 20
-	nameWidth   = 96
-	rightMargin = 110 // the last labels lean over the edge
-)
-
-// How many columns a picture has: some before the first difference, then the first ones, and the
-// last ones, which have the violation.
-const (
-	columnsBefore = 4
-	columnsFirst  = 30
-	columnsLast   = 8
+	sameBefore  = 3
+	sameAfter   = 1
+	differFirst = 12
+	differLast  = 6
 )
 
 // A moment is a line of a trace that a picture shows.
@@ -38,11 +24,9 @@ type moment struct {
 	at, actor, what, number, text string
 }
 
-// column is a place in a picture: the same moment in both runs, or one of one of them. Without both it
-// stands for a number of columns that are left out.
+// column is a place in both runs: the same moment in both, or one of one of them.
 type column struct {
 	without, with *moment
-	left          int
 }
 
 // momentsOf returns what of a trace a picture shows.
@@ -70,11 +54,17 @@ func momentsOf(trace []string) []moment {
 	return all
 }
 
+// role returns who acts. Each process of the operator does the work of the one before it.
+func (m *moment) role() string {
+	if role, number, ok := strings.Cut(m.actor, "-"); ok && role == "operator" && strings.Trim(number, "0123456789") == "" {
+		return role
+	}
+	return m.actor
+}
+
 // align puts the moments of two runs into columns: equal ones into the same, as many as possible.
 func align(without, with []moment) []column {
-	same := func(a, b *moment) bool { return a.actor == b.actor && a.what == b.what && a.text == b.text }
-	const most = 400 // moments, for the table below
-	without, with = without[:min(len(without), most)], with[:min(len(with), most)]
+	same := func(a, b *moment) bool { return a.role() == b.role() && a.what == b.what && a.text == b.text }
 	longest := make([][]int, len(without)+1) // common subsequence of what is left, from i and j on
 	for i := range longest {
 		longest[i] = make([]int, len(with)+1)
@@ -105,126 +95,105 @@ func align(without, with []moment) []column {
 	return all
 }
 
-// choose leaves out what comes long before the first difference, and the middle of what comes after it.
-// It returns the place of the first difference, -1 if there is none.
-func choose(all []column) (chosen []column, difference int) {
-	difference = slices.IndexFunc(all, func(c column) bool { return c.with == nil || c.without == nil })
-	from := max(0, difference-columnsBefore)
-	if from > 1 {
-		chosen = append(chosen, column{left: from})
-	} else {
-		from = 0
-	}
-	rest := all[from:]
-	if most := columnsBefore + columnsFirst + columnsLast; len(rest) > most+1 {
-		first, last := rest[:most-columnsLast], rest[len(rest)-columnsLast:]
-		rest = slices.Concat(first, []column{{left: len(rest) - most}}, last)
-	}
-	chosen = append(chosen, rest...)
-	return chosen, slices.IndexFunc(chosen, func(c column) bool { return c.left == 0 && (c.with == nil || c.without == nil) })
+// A stretch is a part of both runs: moments that both have, or those that each has instead.
+type stretch struct {
+	Same          []moment // of the run with the fault
+	Without, With []moment
 }
 
-// picture draws the run without the fault, and below it the one with it. It is empty without both
-// traces, or if they do not differ.
-func picture(without []string, e *Example) template.HTML {
-	if len(without) == 0 || len(e.Trace) == 0 {
-		return ""
-	}
-	columns, difference := choose(align(momentsOf(without), momentsOf(e.Trace)))
-	if difference < 0 {
-		return ""
-	}
-	p := &painter{columns: columns, difference: difference, example: e}
+// stretches joins columns that are next to each other.
+func stretches(columns []column) (all []*stretch) {
+	var last *stretch
 	for _, c := range columns {
-		for _, m := range []*moment{c.without, c.with} {
-			if m != nil && m.actor != "sim" && !slices.Contains(p.lanes, m.actor) {
-				p.lanes = append(p.lanes, m.actor)
-			}
+		same := c.without != nil && c.with != nil
+		if last == nil || same != (last.Same != nil) {
+			last = &stretch{}
+			all = append(all, last)
+		}
+		switch {
+		case same:
+			last.Same = append(last.Same, *c.with)
+		case c.with != nil:
+			last.With = append(last.With, *c.with)
+		default:
+			last.Without = append(last.Without, *c.without)
 		}
 	}
-	slices.SortStableFunc(p.lanes, func(a, b string) int { return rankOfActor(a) - rankOfActor(b) })
-	p.lanes = append(p.lanes, "sim")
-	band := titleHeight + labelHeight + len(p.lanes)*laneHeight + timeHeight
-	width, height := nameWidth+len(columns)*columnWidth+rightMargin, 2*band+8
-	p.printf(`<svg class="runs" role="img" width="%d" height="%d" viewBox="0 0 %d %d" aria-label="The run without the fault and the run with it, from the first difference on; the traces below say the same in words">`, width, height, width, height)
-	p.band("without the fault", 0, func(c column) *moment { return c.without })
-	p.band("with it", band+8, func(c column) *moment { return c.with })
-	p.printf(`<path class="difference" d="M%d %dV%d"/>`, p.x(difference)-columnWidth/2, titleHeight, height)
-	p.printf("</svg>")
-	return template.HTML(p.b.String()) //nolint:gosec // texts are escaped
+	return all
 }
 
-// rankOfActor orders lanes: the processes of the operator, then who else acts.
-func rankOfActor(actor string) int {
-	if strings.HasPrefix(actor, "operator") {
-		return 0
+// A part is one of a picture: moments, of which the middle is folded.
+type part struct {
+	Run    string // "same", "without", "with"
+	First  []drawn
+	Folded []drawn
+	Last   []drawn
+}
+
+// A drawn is a moment as a picture shows it.
+type drawn struct {
+	Class, Symbol, At, Actor, Text, Site string
+	Full                                 string // all that the trace says of it
+}
+
+// A picture has both runs from top to bottom: one column where they are the same, and two where they
+// are not.
+type picture struct{ Rows [][]part }
+
+// newPicture returns the picture of a run without the fault, and of the one with it. It is nil without both
+// traces, or if they do not differ.
+func newPicture(without []string, e *Example) *picture {
+	if len(without) == 0 || len(e.Trace) == 0 {
+		return nil
 	}
-	return 1
-}
-
-// A painter writes a picture.
-type painter struct {
-	b          strings.Builder
-	columns    []column
-	difference int
-	lanes      []string
-	example    *Example
-}
-
-func (p *painter) printf(format string, args ...any) { fmt.Fprintf(&p.b, format+"\n", args...) }
-
-// x is the middle of a column.
-func (p *painter) x(i int) int { return nameWidth + i*columnWidth + columnWidth/2 }
-
-// band draws one run.
-func (p *painter) band(title string, top int, of func(column) *moment) {
-	lanes := top + titleHeight + labelHeight
-	bottom := lanes + len(p.lanes)*laneHeight
-	p.printf(`<text class="title" x="0" y="%d">%s</text>`, top+15, title)
-	for i, actor := range p.lanes {
-		name := actor
-		if actor == "sim" {
-			name = "simulator"
-		}
-		y := lanes + i*laneHeight
-		p.printf(`<text x="0" y="%d">%s</text><path class="lane" d="M%d %dH%d"/>`, y+16, html.EscapeString(name), nameWidth, y+12, nameWidth+len(p.columns)*columnWidth)
+	all := stretches(align(momentsOf(without), momentsOf(e.Trace)))
+	if !slices.ContainsFunc(all, func(s *stretch) bool { return s.Same == nil }) {
+		return nil
 	}
-	free := 0
-	for i, c := range p.columns {
-		x := p.x(i)
-		if c.left > 0 {
-			p.printf(`<text class="left" x="%d" y="%d">⋯<title>%d moments are left out</title></text>`, x, lanes+16, c.left)
+	p := &picture{}
+	for i, s := range all {
+		if s.Same == nil {
+			p.Rows = append(p.Rows, []part{e.part("without", s.Without, differFirst, differLast), e.part("with", s.With, differFirst, differLast)})
 			continue
 		}
-		m := of(c)
-		if m == nil {
-			continue
+		after, before := sameAfter, sameBefore
+		if i == 0 {
+			after = 0
 		}
-		class := p.classOf(m, c.with == m)
-		if class == "fault" || class == "violation" || class == "wrong" {
-			p.printf(`<rect class="%s" x="%d" y="%d" width="%d" height="%d"/>`, class, x-columnWidth/2, lanes-4, columnWidth, bottom-lanes+8)
+		if i == len(all)-1 {
+			before = 0
 		}
-		y := lanes + slices.Index(p.lanes, p.laneOf(m))*laneHeight + 17
-		p.printf(`<g class="moment %s"><title>%s</title><text class="symbol" x="%d" y="%d">%s</text>`, class, html.EscapeString(p.titleOf(m, class)), x, y, symbolOf(m))
-		p.printf(`<text class="label" transform="translate(%d %d) rotate(-45)">%s</text></g>`, x+3, lanes-8, html.EscapeString(labelOf(m)))
-		if x >= free && m.actor != "" {
-			p.printf(`<text class="time" x="%d" y="%d">%s</text>`, x, bottom+14, html.EscapeString(m.at))
-			free = x + 16 + 7*utf8.RuneCountInString(m.at)
-		}
+		p.Rows = append(p.Rows, []part{e.part("same", s.Same, after, before)})
 	}
+	return p
 }
 
-// laneOf is the actor to whose lane a moment belongs.
-func (p *painter) laneOf(m *moment) string {
-	if m.what == "fault" || m.what == "oracle" || m.what == "check" {
-		return "sim"
+// part returns moments with the middle folded, if that has more than one.
+func (e *Example) part(run string, moments []moment, first, last int) part {
+	all := make([]drawn, len(moments))
+	for i := range moments {
+		all[i] = e.draw(&moments[i], run)
 	}
-	return m.actor
+	if len(all) <= first+last+1 {
+		return part{Run: run, First: all}
+	}
+	return part{Run: run, First: all[:first], Folded: all[first : len(all)-last], Last: all[len(all)-last:]}
+}
+
+func (e *Example) draw(m *moment, run string) drawn {
+	d := drawn{
+		Class: e.classOf(m, run == "with"), Symbol: symbolOf(m), At: m.at, Actor: m.actor, Text: labelOf(m),
+		Full: strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", m.at, m.actor, m.what, m.number, m.text)),
+	}
+	if d.Class == "wrong" {
+		d.Site = e.Write.Site()
+	}
+	return d
 }
 
 // classOf returns how a moment looks; with says that it is of the run with the fault.
-func (p *painter) classOf(m *moment, with bool) string {
-	w := p.example.Write
+func (e *Example) classOf(m *moment, with bool) string {
+	w := e.Write
 	switch {
 	case m.what == "fault" || m.what == "crash":
 		return "fault"
@@ -237,15 +206,6 @@ func (p *painter) classOf(m *moment, with bool) string {
 	}
 }
 
-// titleOf says everything of a moment, and of the wrong write its line of code.
-func (p *painter) titleOf(m *moment, class string) string {
-	text := strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", m.at, m.actor, m.what, m.number, m.text))
-	if class == "wrong" && p.example.Write.Site() != "" {
-		text += "\nat " + p.example.Write.Site()
-	}
-	return text
-}
-
 func symbolOf(m *moment) string {
 	return map[string]string{
 		"write": "▲", "read": "▽", "call": "◆", "fault": "⚡", "crash": "✗", "start": "▶", "stop": "■", "oracle": "!", "check": "·",
@@ -256,23 +216,19 @@ var (
 	answerOfSuccess = regexp.MustCompile(` -> (2\d\d|ok)\b.*$`)
 	answer          = regexp.MustCompile(` -> (\S+).*$`)
 	groupOfResource = regexp.MustCompile(`^(\w+ [a-z]+)\.\S+ `)
-	namespaceOf     = regexp.MustCompile(` [a-z0-9.-]+/`)
 )
 
-// labelOf says in a few words what a moment is.
+// labelOf says what a moment is: the request without the group of its kind, and its answer if that is
+// no success.
 func labelOf(m *moment) string {
 	text := answerOfSuccess.ReplaceAllString(m.text, "")
 	text = answer.ReplaceAllString(text, " → $1")
 	text = groupOfResource.ReplaceAllString(text, "$1 ")
-	text = namespaceOf.ReplaceAllString(text, " ")
 	switch m.what {
 	case "oracle":
 		text, _, _ = strings.Cut(m.text, ":")
 	case "start", "stop", "crash":
 		text = strings.TrimSpace(m.what + " " + text)
-	}
-	if runes := []rune(text); len(runes) > labelMost {
-		text = string(runes[:labelMost-1]) + "…"
 	}
 	return text
 }

@@ -4,13 +4,13 @@
 package report
 
 import (
-	"encoding/xml"
-	"errors"
-	"io"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 var without = []string{
@@ -23,42 +23,68 @@ var without = []string{
 	"     1m0.00s  sim                check      checkpoint 1",
 }
 
-// A picture has both runs, with what is the same in the same columns, and says where they part, what
-// the fault was and which write is wrong.
+// A picture has what is the same in both runs once, with the middle folded, and what differs side by
+// side, and says what the fault was and which write is wrong.
 func TestPicture(t *testing.T) {
 	with := slices.Concat(without[:3], []string{
 		"         2ms  operator           fault      refuse read 1: 500 <script>",
 		"         4ms  operator           write 1    delete widgets.example.com default/w -> 404 NotFound: gone",
 	}, without[6:], []string{"     2m0.00s  sim                oracle     same-end: it is not what it is without the fault"})
 	e := &Example{Trace: with, Write: &Write{What: "write 1", Actor: "operator", Stack: []Site{{File: "operator.go", Line: 42, Function: "reconcile"}}}}
-	columns, difference := choose(align(momentsOf(without), momentsOf(with)))
-	if difference != 2 || len(columns) != 9 || columns[7].with == nil || columns[7].without == nil {
-		t.Errorf("%d columns, the first difference is %d", len(columns), difference)
-	}
-	text := string(picture(without, e))
-	for _, want := range []string{">without the fault<", ">with it<", "⚡", "&lt;script&gt;", "operator.go:42", `class="wrong"`, `class="violation"`, ">delete widgets w → 404<", ">same-end<", ">buckets create bucket-1<"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the picture lacks %q:\n%s", want, text)
+	var lines []string
+	for _, row := range newPicture(without, e).Rows {
+		for _, part := range row {
+			for _, d := range slices.Concat(part.First, part.Folded, part.Last) {
+				lines = append(lines, strings.TrimSpace(strings.Join([]string{part.Run, d.Class, d.Symbol, d.Text, d.Site}, " ")))
+			}
 		}
 	}
-	decoder := xml.NewDecoder(strings.NewReader(text))
-	for {
-		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatalf("it is no XML: %v\n%s", err, text)
-		}
+	want := []string{
+		"same write ▲ create widgets default/w",
+		"same start ▶ start",
+		"without read ▽ get secrets default/credentials",
+		"without call ◆ buckets create bucket-1",
+		"without write ▲ update widgets default/w status",
+		"with fault ⚡ refuse read 1: 500 <script>",
+		"with wrong ▲ delete widgets default/w → 404 operator.go:42",
+		"same check · checkpoint 1",
+		"with violation ! same-end",
 	}
-	for name, p := range map[string]string{
-		"no trace": string(picture(without, &Example{})), "no other": string(picture(nil, e)), "the same": string(picture(without, &Example{Trace: without})),
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("the picture (-want +got):\n%s", diff)
+	}
+	for name, p := range map[string]*picture{
+		"no trace": newPicture(without, &Example{}), "no other": newPicture(nil, e), "the same": newPicture(without, &Example{Trace: without}),
 	} {
-		if p != "" {
-			t.Errorf("%s: there is a picture:\n%s", name, p)
+		if p != nil {
+			t.Errorf("%s: there is a picture: %v", name, p)
 		}
 	}
 }
 
-// Columns have all moments of both runs in their order, and a long run is drawn with its end.
+// Of a long run, what is far from where the runs part is folded, and nothing is left out.
+func TestPictureOfALongRun(t *testing.T) {
+	var before, after []string
+	for i := range 400 {
+		before = append(before, fmt.Sprintf("%ds operator write %d update widgets w-%d -> 200", i, i+1, i))
+	}
+	for i := range 100 {
+		after = append(after, fmt.Sprintf("%ds operator write %d create secrets s-%d -> 201", 400+i, 400+i, i))
+	}
+	rows := newPicture(before, &Example{Trace: slices.Concat(before, after)}).Rows
+	if len(rows) != 2 || len(rows[0]) != 1 || len(rows[1]) != 2 {
+		t.Fatalf("got the rows %v", rows)
+	}
+	same, with := rows[0][0], rows[1][1]
+	if len(same.First) != 0 || len(same.Folded) != 400-sameBefore || len(same.Last) != sameBefore {
+		t.Errorf("of what is the same, %d and %d are shown and %d folded", len(same.First), len(same.Last), len(same.Folded))
+	}
+	if len(with.First) != differFirst || len(with.Folded) != 100-differFirst-differLast || len(with.Last) != differLast {
+		t.Errorf("of what differs, %d and %d are shown and %d folded", len(with.First), len(with.Last), len(with.Folded))
+	}
+}
+
+// Columns have all moments of both runs in their order, and stretches all columns.
 func TestAlign(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test
@@ -70,25 +96,12 @@ func TestAlign(t *testing.T) {
 			return all
 		}
 		a, b := run(), run()
-		all := align(a, b)
 		var gotA, gotB []moment
-		for _, c := range all {
-			if c.without != nil {
-				gotA = append(gotA, *c.without)
-			}
-			if c.with != nil {
-				gotB = append(gotB, *c.with)
-			}
-			if c.with != nil && c.without != nil && c.with.text != c.without.text {
-				t.Fatalf("seed %d: %v and %v are in one column", seed, c.with, c.without)
-			}
+		for _, s := range stretches(align(a, b)) {
+			gotA, gotB = slices.Concat(gotA, s.Same, s.Without), slices.Concat(gotB, s.Same, s.With)
 		}
 		if !slices.Equal(a, gotA) || !slices.Equal(b, gotB) {
 			t.Fatalf("seed %d: moments are lost or in another order", seed)
-		}
-		chosen, _ := choose(all)
-		if n := len(chosen); n > columnsBefore+columnsFirst+columnsLast+2 || n > 0 && chosen[n-1] != all[len(all)-1] {
-			t.Errorf("seed %d: %d columns of %d", seed, n, len(all))
 		}
 	}
 }

@@ -134,21 +134,38 @@ func (f Finding) line() string {
 	return Line(oracle.Violation{Oracle: f.Oracle, Text: f.Example.What, Differences: f.Example.Differences})
 }
 
-// Line says in one line what is wrong: the worst difference where there are differences.
+// Line says in one line what is wrong, the worst difference where there are differences, and which
+// oracle says it.
 func Line(v oracle.Violation) string {
 	text, _, _ := strings.Cut(v.Text, "\n")
+	by := string(v.Oracle)
 	if n := len(v.Differences); n > 0 {
-		text = v.Worst().String()
+		text = v.Worst().Sentence()
 		if n > 1 {
-			text += fmt.Sprintf(" (and %s)", plural(n-1, "other difference"))
+			by += ", and " + plural(n-1, "other difference")
 		}
 	}
-	return string(v.Oracle) + ": " + shorten(text, 200)
+	return shorten(text, 200) + " (" + by + ")"
+}
+
+// placeOf matches how plans name a request.
+var placeOf = regexp.MustCompile(`\b(write|read|call) \d+\b`)
+
+// located returns the plan with the requests that it names by their numbers.
+func (e Example) located() string {
+	return placeOf.ReplaceAllStringFunc(e.Text, func(place string) string {
+		for _, m := range momentsOf(e.Trace) {
+			if m.what+" "+m.number == place {
+				return place + " (" + labelOf(&m) + ")"
+			}
+		}
+		return place
+	})
 }
 
 // where says which plans show the finding and which line of code made the write.
 func (f Finding) where() string {
-	text := "with: " + f.Example.Text
+	text := "with: " + f.Example.located()
 	if f.Example.Note != "" {
 		text += " [" + f.Example.Note + "]"
 	}
@@ -166,9 +183,7 @@ func (f Finding) where() string {
 func (s *Simulation) InFull(f Finding, st Style) string {
 	var b strings.Builder
 	e := f.Example
-	fmt.Fprintf(&b, "%s: %s\n", st.paint(red, string(f.Oracle)), e.What)
-	b.WriteString(differences(e))
-	fmt.Fprintf(&b, "\nwith: %s", e.Text)
+	fmt.Fprintf(&b, "%s: %s\n%s\nwith: %s", st.paint(red, f.Class), f.line(), wrap(f.Meaning), e.located())
 	if n := len(f.Plans) - 1; n > 0 {
 		fmt.Fprintf(&b, " (and in %s: %s)", plural(n, "other plan"), faultsOf(f.others()))
 	}
@@ -176,12 +191,14 @@ func (s *Simulation) InFull(f Finding, st Style) string {
 	if e.Note != "" {
 		fmt.Fprintf(&b, "note: %s\n", e.Note)
 	}
+	if len(e.Differences) > 0 || strings.Contains(e.What, "\n") {
+		b.WriteString("\n" + e.What + "\n" + differences(e))
+	}
 	if e.Write != nil {
 		b.WriteString("\n" + e.Write.String())
 	}
-	b.WriteString("\n" + wrap("how bad: "+strings.TrimSuffix(f.Class+". "+f.Meaning, ". ")))
 	if f.Remedy != "" {
-		b.WriteString(wrap("remedy: " + f.Remedy))
+		b.WriteString("\n" + wrap("remedy: "+f.Remedy))
 	}
 	if covered := s.Covered(f); len(covered) > 0 {
 		b.WriteString("\nalso seen as:\n")
