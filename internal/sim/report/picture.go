@@ -22,6 +22,7 @@ const (
 // A moment is a line of a trace that a picture shows.
 type moment struct {
 	at, actor, what, number, text string
+	key                           string // equal for the same in two runs
 }
 
 // column is a place in both runs: the same moment in both, or one of one of them.
@@ -49,6 +50,7 @@ func momentsOf(trace []string) []moment {
 			continue
 		}
 		m.text = strings.Join(rest, " ")
+		m.key = strings.Join([]string{m.role(), m.what, uuids.ReplaceAllString(m.text, "#")}, " ")
 		all = append(all, m)
 	}
 	return all
@@ -64,7 +66,7 @@ func (m *moment) role() string {
 
 // align puts the moments of two runs into columns: equal ones into the same, as many as possible.
 func align(without, with []moment) []column {
-	same := func(a, b *moment) bool { return a.role() == b.role() && a.what == b.what && a.text == b.text }
+	same := func(a, b *moment) bool { return a.key == b.key }
 	longest := make([][]int, len(without)+1) // common subsequence of what is left, from i and j on
 	for i := range longest {
 		longest[i] = make([]int, len(with)+1)

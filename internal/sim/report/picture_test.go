@@ -91,7 +91,7 @@ func TestAlign(t *testing.T) {
 		run := func() []moment {
 			all := make([]moment, r.IntN(90))
 			for i := range all {
-				all[i] = moment{actor: "operator", what: "write", text: string(rune('a' + r.IntN(6)))}
+				all[i] = moment{key: string(rune('a' + r.IntN(6)))}
 			}
 			return all
 		}
