@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 
@@ -45,20 +46,12 @@ func reportProgress(m message) {
 }
 
 // newFound returns what reports each kind of finding when a plan shows it first.
-func newFound(test string) func(plan fault.Plan, o outcome) {
-	known := map[string]bool{}
-	return func(plan fault.Plan, o outcome) {
-		for i, v := range o.Violations {
-			key := report.Key(v, o.write(i))
-			if known[key] {
-				continue
-			}
-			known[key] = true
-			line := fmt.Sprintf("%s: found %s: %s, with: %s", test, v.Class(), report.Line(v), plan)
-			reportProgress(message{Test: test, Found: line})
-			if testing.Verbose() {
-				fmt.Fprintln(os.Stderr, line)
-			}
+func newFound(test string) func(plan fault.Plan, v oracle.Violation) {
+	return func(plan fault.Plan, v oracle.Violation) {
+		line := fmt.Sprintf("%s: found %s: %s, with: %s", test, v.Class(), report.Line(v), plan)
+		reportProgress(message{Test: test, Found: line})
+		if testing.Verbose() {
+			fmt.Fprintln(os.Stderr, line)
 		}
 	}
 }
