@@ -58,7 +58,7 @@ func (r *Report) withFaults(t *testing.T, ref *reference, p fault.Plan, from int
 		}
 	}
 	var list []fault.Plan
-	order := explore.Order(singles)
+	order := explore.Order(singles, nil)
 	for i := range min(r.settings.faults, len(order)) {
 		with := singles[order[(from+i)%len(order)]]
 		list = append(list, fault.Plan{Transition: p.Transition, Faults: with.Faults})

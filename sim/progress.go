@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ctrlkit/ctrlkit/internal/sim/explore"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/sim/report"
@@ -22,6 +23,7 @@ type message struct {
 	Done    int
 	Total   int
 	Bad     int
+	Line    string        `json:",omitempty"` // these numbers, how fast it is, and how long it will take
 	Found   string        `json:",omitempty"` // a new kind of finding, in a line
 	Summary string        `json:",omitempty"`
 	Elapsed time.Duration `json:",omitempty"`
@@ -57,17 +59,17 @@ func newFound(test string) func(plan fault.Plan, v oracle.Violation) {
 }
 
 // newProgress reports how far the exploration is, every few seconds.
-func newProgress(t *testing.T) func(done, total, bad int) {
+func newProgress(t *testing.T) func(explore.Progress) {
 	last, printed := time.Now(), time.Now()
-	return func(done, total, bad int) {
+	return func(p explore.Progress) {
 		if time.Since(last) < progressEvery {
 			return
 		}
 		last = time.Now()
-		reportProgress(message{Test: t.Name(), Done: done, Total: total, Bad: bad})
+		reportProgress(message{Test: t.Name(), Done: p.Done, Total: p.Total, Bad: p.Bad, Line: p.String()})
 		if testing.Verbose() && time.Since(printed) >= printEvery {
 			printed = last
-			fmt.Fprintf(os.Stderr, "%s: %d of %d plans, %d with findings\n", t.Name(), done, total, bad)
+			fmt.Fprintf(os.Stderr, "%s: %s\n", t.Name(), p)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ctrlkit/ctrlkit/internal/sim/explore"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/sim/report"
@@ -150,14 +151,14 @@ func TestProgress(t *testing.T) {
 		report := newProgress(t)
 		for i := range 5 {
 			time.Sleep(time.Second)
-			report(i+1, 10, i)
+			report(explore.Progress{Done: i + 1, Total: 10, Bad: i})
 		}
 	})
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"Test":"TestProgress","Done":2,"Total":10,"Bad":1}` + "\n" + `{"Test":"TestProgress","Done":4,"Total":10,"Bad":3}` + "\n"
+	want := `{"Test":"TestProgress","Done":2,"Total":10,"Bad":1,"Line":"2 of 10 plans, 1 with findings"}` + "\n" + `{"Test":"TestProgress","Done":4,"Total":10,"Bad":3,"Line":"4 of 10 plans, 3 with findings"}` + "\n"
 	if diff := cmp.Diff(want, string(data)); diff != "" {
 		t.Error(diff)
 	}

@@ -48,8 +48,8 @@ func TestTheTimeLimitLosesNothing(t *testing.T) {
 	plans := mustParse(t, "occupy the name before write 1", "no fault", "crash after write 1")
 	deadline := time.Now().Add(time.Hour)
 	r.deadline = func() (time.Time, bool) { return deadline, true }
-	r.explorer.Progress = func(done, _, _ int) {
-		if done == 2 { // the plan without a fault comes first
+	r.explorer.Progress = func(p explore.Progress) {
+		if p.Done == 2 { // the plan without a fault comes first
 			r.explorer.Stop.End(report.TimeLimit)
 		}
 	}

@@ -6,6 +6,7 @@ package explore
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
@@ -16,7 +17,8 @@ import (
 type batch struct {
 	order    []int // in which the first plans are begun; nil: that of plans
 	until    []oracle.Name
-	progress func(done, total, bad int)
+	progress func(Progress)
+	begun    time.Time
 	found    func(plan fault.Plan, v oracle.Violation) // each kind of violation; may be nil
 	stop     *Stopper                                  // may be nil
 
@@ -73,7 +75,7 @@ func (b *batch) finish(i int, o Outcome) {
 		b.known[key] = true
 	}
 	b.enough = b.enough || o.Violates(b.until...)
-	b.progress(b.done, len(b.plans), b.bad)
+	b.report()
 }
 
 // fail ends the batch.

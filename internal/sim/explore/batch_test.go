@@ -31,8 +31,8 @@ func TestBatch(t *testing.T) {
 	newBatch := func(n int, until ...oracle.Name) (*batch, *[]string) {
 		var reports []string
 		b := &batch{plans: make([]fault.Plan, n), outcomes: make([]Outcome, n), until: until, known: map[string]bool{}}
-		b.progress = func(done, total, bad int) {
-			reports = append(reports, strings.Repeat("x", bad)+strings.Repeat("-", done-bad)+strings.Repeat(".", total-done))
+		b.progress = func(p Progress) {
+			reports = append(reports, strings.Repeat("x", p.Bad)+strings.Repeat("-", p.Done-p.Bad)+strings.Repeat(".", p.Total-p.Done))
 		}
 		return b, &reports
 	}
@@ -69,7 +69,7 @@ func TestBatch(t *testing.T) {
 
 // Several workers take the plans of one batch, each plan once.
 func TestBatchOfSeveralWorkers(t *testing.T) {
-	b := &batch{plans: make([]fault.Plan, 100), outcomes: make([]Outcome, 100), progress: func(int, int, int) {}, known: map[string]bool{}}
+	b := &batch{plans: make([]fault.Plan, 100), outcomes: make([]Outcome, 100), progress: func(Progress) {}, known: map[string]bool{}}
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	seen := map[int]int{}
@@ -93,7 +93,7 @@ func TestBatchIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var found []string
 		b := &batch{
-			plans: make([]fault.Plan, 5), outcomes: make([]Outcome, 5), order: []int{4, 3, 2, 1, 0}, progress: func(int, int, int) {},
+			plans: make([]fault.Plan, 5), outcomes: make([]Outcome, 5), order: []int{4, 3, 2, 1, 0}, progress: func(Progress) {},
 			stop: NewStopper(time.Now().Add(10 * time.Second)), known: map[string]bool{}, found: func(p fault.Plan, _ oracle.Violation) { found = append(found, p.String()) },
 		}
 		first, _, _ := b.take()

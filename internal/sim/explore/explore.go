@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
@@ -34,7 +35,7 @@ type Explorer struct {
 	Rest *Stopper // ends making plans smaller; may be nil
 
 	Known    map[string]bool // kinds of violations that were found before; may be nil
-	Progress func(done, total, bad int)
+	Progress func(Progress)
 	Found    func(plan fault.Plan, v oracle.Violation) // is called for each kind of violation; may be nil
 	Again    func(plan fault.Plan) string              // the command that runs a plan again
 
@@ -134,12 +135,13 @@ func (e *Explorer) Run(ctx context.Context, plans []fault.Plan) ([]Outcome, erro
 // runBatch runs plans, and those that are drawn when all have begun.
 func (e *Explorer) runBatch(ctx context.Context, plans []fault.Plan) *batch {
 	b := &batch{
-		plans: plans, until: e.Until, progress: e.Progress, found: e.Found, stop: e.Stop, outcomes: make([]Outcome, len(plans)), more: e.more, known: map[string]bool{},
+		plans: plans, until: e.Until, begun: time.Now(), progress: e.Progress, found: e.Found, stop: e.Stop, outcomes: make([]Outcome, len(plans)), more: e.more, known: map[string]bool{},
 	}
 	maps.Copy(b.known, e.Known)
 	if e.order != nil {
 		b.order = e.order(plans)
 	}
+	b.report()
 	var group sync.WaitGroup
 	most := len(plans)
 	if e.more != nil {
@@ -189,7 +191,7 @@ func (e *Explorer) work(ctx context.Context, b *batch) {
 
 // try runs a plan once. It takes no longer than the explorer allows.
 func (e *Explorer) try(ctx context.Context, r Runner, plan fault.Plan) (Outcome, error) {
-	within, cancel := e.Stop.within(ctx)
+	within, cancel := e.Stop.Within(ctx)
 	defer cancel()
 	o, err := r.Run(within, plan)
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 // Repeated reads show what the first one has, and follow. Pairs come last, and swarms after them.
 func telling(plans []fault.Plan, at sites) []int { return inTurns(plans, at, weightOf) }
 
-// Order returns the places of plans in the order in which they are begun, where nothing is known of
-// their sites.
-func Order(plans []fault.Plan) []int { return telling(plans, nil) }
+// Order returns the places in a list of plans in the order in which they are begun. The places of the
+// run without faults may be unknown.
+func Order(plans []fault.Plan, places []fault.Place) []int { return telling(plans, sitesOf(places)) }
 
 // inTurns is telling, with other weights of the kinds of faults.
 func inTurns(plans []fault.Plan, at sites, weight func(fault.Fault) int) []int {

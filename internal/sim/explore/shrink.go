@@ -54,7 +54,7 @@ func (e *Explorer) Fill(ctx context.Context, s *report.Simulation, list []report
 // matter.
 func (e *Explorer) Shrink(ctx context.Context, plan fault.Plan, shown report.Finding) (simplest fault.Plan, o Outcome, simpler bool) {
 	quiet := *e // these plans are not among those that are counted
-	quiet.Progress, quiet.Found, quiet.Repeat, quiet.Stop = func(int, int, int) {}, nil, 0, e.Rest
+	quiet.Progress, quiet.Found, quiet.Repeat, quiet.Stop = func(Progress) {}, nil, 0, e.Rest
 	simplest, o, simpler = fewer(plan, func(plans []fault.Plan) (int, Outcome, error) { return quiet.first(ctx, plans, shown) })
 	for range maxShrinks {
 		candidates := e.simpler(simplest)

@@ -87,8 +87,8 @@ func (s *Stopper) End(reason string) {
 	s.reason = reason
 }
 
-// within returns a context that ends when no plan may take longer.
-func (s *Stopper) within(ctx context.Context) (context.Context, context.CancelFunc) {
+// Within returns a context that ends when no plan may take longer.
+func (s *Stopper) Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	if s == nil || s.Kill.IsZero() {
 		return ctx, func() {}
 	}

@@ -15,7 +15,7 @@ import (
 
 // deadline returns when a plan has to end.
 func deadline(s *Stopper) (time.Time, bool) {
-	ctx, cancel := s.within(context.Background())
+	ctx, cancel := s.Within(context.Background())
 	defer cancel()
 	return ctx.Deadline()
 }

@@ -89,7 +89,7 @@ func TestShardsOfSwarm(t *testing.T) {
 // A swarm without end draws plans when all have begun, and ends with the budget.
 func TestSwarmWithoutEnd(t *testing.T) {
 	s := newSwarm(&Choice{Seed: 1, Orders: 4}, readsOfARun(30, all), nil)
-	b := &batch{plans: make([]fault.Plan, 2), order: []int{1, 0}, outcomes: make([]Outcome, 2), progress: func(int, int, int) {}, known: map[string]bool{}, more: func() []fault.Plan { return s.draw(3) }}
+	b := &batch{plans: make([]fault.Plan, 2), order: []int{1, 0}, outcomes: make([]Outcome, 2), progress: func(Progress) {}, known: map[string]bool{}, more: func() []fault.Plan { return s.draw(3) }}
 	var taken []int
 	for range 7 {
 		i, plan, ok := b.take()
