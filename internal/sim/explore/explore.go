@@ -97,6 +97,9 @@ func (e *Explorer) Explore(ctx context.Context, all []fault.Plan, s *report.Simu
 	}
 	mine := e.Shard.of(all, at)
 	s.Plans.NotRun = notRun(pick(all, mine), func(i int) bool { return ran[mine[i]] })
+	if e.Endless && len(list) == 0 { // it has had no time
+		s.Plans.NotRun = notRun(b.plans, func(int) bool { return false })
+	}
 	return list, nil
 }
 
@@ -109,12 +112,12 @@ func pick(all []fault.Plan, places []int) []fault.Plan {
 	return plans
 }
 
-// stopped returns why plans were not run; empty if all were, or a swarm without end has had its time.
+// stopped returns why plans were not run; empty if all were, or a swarm without end has had time.
 func (e *Explorer) stopped(outcomes []Outcome) string {
 	reason := e.Stop.Stopped()
 	switch {
 	case !slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.Plan == "" }):
-		if !e.Endless || strings.HasPrefix(reason, report.Budget) {
+		if !e.Endless || len(outcomes) > 0 && strings.HasPrefix(reason, report.Budget) {
 			return ""
 		}
 		return reason

@@ -124,6 +124,32 @@ func TestExplorationEndsWithTheBudget(t *testing.T) {
 	}
 }
 
+// A swarm without end that gets through no plan has too few, and one that gets through some is over with its
+// time.
+func TestSwarmWithoutTime(t *testing.T) {
+	for takes, want := range map[time.Duration]string{time.Hour: report.Budget + "1m0s", time.Second: ""} {
+		synctest.Test(t, func(t *testing.T) {
+			e, s := explorerOf(&fakeRunner{takes: takes, shows: func(int, fault.Plan) []oracle.Violation { return nil }}, time.Minute), &report.Simulation{}
+			e.Endless, e.Only, e.Orders = true, true, 1
+			for i := range 30 {
+				e.Places = append(e.Places, fault.Place{Point: fault.AtRead, At: i + 1})
+			}
+			ran, err := e.Explore(t.Context(), nil, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list := []report.Outcome{{Order: OrderOfReference}}
+			for _, r := range ran {
+				list = append(list, e.Report(r))
+			}
+			e.Fill(t.Context(), s, list)
+			if s.Stopped != want || s.TooFew() != (want != "") || (len(ran) > 0) != (want == "") {
+				t.Errorf("%d plans, of %+v, stopped because of %q", len(ran), s.Plans, s.Stopped)
+			}
+		})
+	}
+}
+
 // Where time is real, a plan that shows something new is run again, and one that shows the same is not.
 func TestFindingsAreRepeated(t *testing.T) {
 	f := &fakeRunner{shows: func(run int, p fault.Plan) []oracle.Violation {
