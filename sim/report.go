@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -120,37 +119,23 @@ func (r *Report) fill(list []report.Outcome) {
 }
 
 // run runs those of the plans that are chosen until all have run, the time of the test is over, or
-// the user interrupts it.
+// the user interrupts it. The second interrupt ends the process.
 func (r *Report) run(t *testing.T, all []fault.Plan) []explore.Ran {
 	t.Helper()
 	deadline, _ := r.deadline()
 	stop := explore.NewStopper(deadline)
 	stop.Spend(r.explorer.Budget, time.Now())
-	defer endAtInterrupt(stop)()
+	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer end()
+	context.AfterFunc(ctx, end)
 	r.explorer.Stop, r.explorer.Rest, r.explorer.Found = stop, explore.NewStopper(deadline), newFound(t.Name())
 	r.workers.join(!r.settings.whole)
-	ran, err := r.explorer.Explore(context.Background(), all, &r.simulation)
+	ran, err := r.explorer.Explore(ctx, all, &r.simulation)
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
 	r.workers.join(false)
 	return ran
-}
-
-// endAtInterrupt ends an exploration at the first interrupt. The second one ends the process, as
-// without it. The function that it returns ends this.
-func endAtInterrupt(stop *explore.Stopper) (end func()) {
-	interrupts, done := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(interrupts, os.Interrupt)
-	go func() {
-		defer signal.Stop(interrupts)
-		select {
-		case <-interrupts:
-			stop.End(report.Interrupted)
-		case <-done:
-		}
-	}()
-	return sync.OnceFunc(func() { close(done) })
 }
 
 // add adds the findings of the simulation to those of the report. The outcomes have the violations

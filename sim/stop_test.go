@@ -5,37 +5,49 @@ package sim
 
 import (
 	"os"
+	"os/signal"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/explore"
+	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/sim/report"
 	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
-// An interrupt ends the exploration, not the process.
+// An interrupt ends the exploration, not the process, and loses nothing that was found.
 func TestInterrupt(t *testing.T) {
-	s := explore.NewStopper(time.Time{})
-	end := endAtInterrupt(s)
+	rings.Test(t, "simulates for a while")
+	r := prepare(t, copyWorkload(), nil, ".")
+	if r == nil {
+		return // this is a worker
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("a process can't interrupt itself")
+	}
 	p, err := os.FindProcess(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Signal(os.Interrupt); err != nil {
-		t.Skipf("signals are not supported: %v", err)
-	}
-	for range 1000 {
-		if s.Stopped() == report.Interrupted {
-			break
+	r.explorer.Progress = func(progress explore.Progress) {
+		if progress.Done != 1 {
+			return
 		}
-		time.Sleep(time.Millisecond)
+		interrupts := make(chan os.Signal, 1)
+		signal.Notify(interrupts, os.Interrupt)
+		defer signal.Stop(interrupts)
+		if err := p.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+			return
+		}
+		<-interrupts
 	}
-	if got := s.Stopped(); got != report.Interrupted {
-		t.Errorf("got %q", got)
+	plans := make([]fault.Plan, 200)
+	if ran := r.run(t, plans); len(ran) == 0 || len(ran) == len(plans) || r.simulation.Stopped != report.Interrupted {
+		t.Errorf("%d plans were run, stopped because of %q", len(ran), r.simulation.Stopped)
 	}
-	end()
-	end()
 }
 
 // What was found before the time limit is reported, and how many plans were not run.
