@@ -5,10 +5,8 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,6 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/ctrlkit/ctrlkit/internal/sim/explore"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
@@ -87,7 +86,7 @@ func TestPairs(t *testing.T) {
 	seen := map[string]bool{}
 	for _, plan := range ten {
 		seen[plan.String()] = true
-		if len(plan.Faults) != 2 || plan.Faults[0] == plan.Faults[1] || plan.Seed >= seedsOfPairs {
+		if len(plan.Faults) != 2 || plan.Faults[0] == plan.Faults[1] || plan.Seed >= (learningRuns+1) {
 			t.Errorf("a pair is %q", plan)
 		}
 	}
@@ -105,7 +104,7 @@ func TestPairs(t *testing.T) {
 		t.Errorf("a single fault has pairs: %q", texts(plans))
 	}
 	two := &reference{places: []fault.Place{{Point: fault.WhenIdle, At: 1}, {Point: fault.WhenIdle, At: 2}}}
-	if plans := two.plans(newSettings([]Option{WithPairs(1000)})); len(plans) != learningRuns+2+2*seedsOfPairs {
+	if plans := two.plans(newSettings([]Option{WithPairs(1000)})); len(plans) != learningRuns+2+2*(learningRuns+1) {
 		t.Errorf("two faults have %d plans: %q", len(plans), texts(plans))
 	}
 }
@@ -116,11 +115,11 @@ func TestOptions(t *testing.T) {
 		ComesAndGoes("A", "B"), Keeps("persistentvolumeclaims", "c"), Unwatched("nodes", "d"),
 	})
 	want := &settings{
-		pairs: 3, seed: 4, until: []oracle.Name{oracle.SameEnd, oracle.NoLeak},
+		Choice: explore.Choice{Orders: learningRuns + 1, Pairs: 3, Seed: 4}, until: []oracle.Name{oracle.SameEnd, oracle.NoLeak},
 		without: oracleSet{oracle.SameWork: "a"}, skipped: map[fault.Kind]string{fault.Drift: "b"},
 		rules: judge.Rules{ComesAndGoes: map[string]bool{"A": true, "B": true}, Keeps: map[string]string{"persistentvolumeclaims": "c"}, Unwatched: map[string]string{"nodes": "d"}},
 	}
-	if diff := cmp.Diff(want, s, cmp.AllowUnexported(settings{})); diff != "" {
+	if diff := cmp.Diff(want, s, cmp.AllowUnexported(settings{}, explore.Shard{}, explore.Budget{})); diff != "" {
 		t.Error(diff)
 	}
 	off := []report.Off{
@@ -129,76 +128,6 @@ func TestOptions(t *testing.T) {
 	}
 	if diff := cmp.Diff(off, s.off()); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func takeAll(b *batch) (taken []int) {
-	for i, _, ok := b.take(); ok; i, _, ok = b.take() {
-		taken = append(taken, i)
-	}
-	return taken
-}
-
-// Workers take the plans of a batch in order, each once, and no more after a failure or after an
-// oracle was violated on which the exploration stops.
-func TestBatch(t *testing.T) {
-	newBatch := func(n int, until ...oracle.Name) (*batch, *[]string) {
-		var reports []string
-		b := &batch{plans: make([]fault.Plan, n), outcomes: make([]outcome, n), until: until}
-		b.progress = func(done, total, bad int) {
-			reports = append(reports, strings.Repeat("x", bad)+strings.Repeat("-", done-bad)+strings.Repeat(".", total-done))
-		}
-		return b, &reports
-	}
-	bad := outcome{Violations: []oracle.Violation{violation(oracle.NoLeak, "a")}}
-
-	b, reports := newBatch(3)
-	if got := takeAll(b); !slices.Equal(got, []int{0, 1, 2}) {
-		t.Errorf("taken: %v", got)
-	}
-	b.finish(2, outcome{Requests: 7})
-	b.finish(0, bad)
-	if b.outcomes[2].Requests != 7 || len(b.outcomes[0].Violations) != 1 {
-		t.Errorf("outcomes: %v", b.outcomes)
-	}
-	if diff := cmp.Diff([]string{"-..", "x-."}, *reports); diff != "" {
-		t.Error(diff)
-	}
-
-	b, _ = newBatch(3, oracle.SameEnd)
-	b.take()
-	if b.finish(0, bad); b.enough {
-		t.Error("another oracle stops the exploration")
-	}
-	b, _ = newBatch(3, oracle.SameEnd, oracle.NoLeak)
-	b.take()
-	if b.finish(0, bad); !b.enough || len(takeAll(b)) > 0 {
-		t.Error("the exploration does not stop")
-	}
-	b, _ = newBatch(3)
-	if b.fail(errors.New("no worker")); len(takeAll(b)) > 0 {
-		t.Error("plans are run after a failure")
-	}
-}
-
-// Several workers take the plans of one batch, each plan once.
-func TestBatchOfSeveralWorkers(t *testing.T) {
-	b := &batch{plans: make([]fault.Plan, 100), outcomes: make([]outcome, 100), progress: func(int, int, int) {}}
-	var group sync.WaitGroup
-	var mu sync.Mutex
-	seen := map[int]int{}
-	for range 4 {
-		group.Go(func() {
-			for _, i := range takeAll(b) {
-				mu.Lock()
-				seen[i]++
-				mu.Unlock()
-				b.finish(i, outcome{})
-			}
-		})
-	}
-	if group.Wait(); len(seen) != 100 || b.done != 100 {
-		t.Errorf("%d plans were taken, %d finished", len(seen), b.done)
 	}
 }
 
@@ -225,7 +154,7 @@ func TestAnOperatorThatDies(t *testing.T) {
 		return // this is a worker
 	}
 	plans := mustParse(t, "refuse write 1: 500", "no fault")
-	outcomes, err := report.explorer.run(plans)
+	outcomes, err := report.explorer.Run(t.Context(), plans)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,11 +179,11 @@ func TestStopOn(t *testing.T) {
 	if report == nil {
 		return // this is a worker
 	}
-	outcomes, err := report.explorer.run(mustParse(t, "no fault", "occupy the name before write 1", "no fault"))
+	outcomes, err := report.explorer.Run(t.Context(), mustParse(t, "no fault", "occupy the name before write 1", "no fault"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if outcomes[0].Plan == "" || !violates(outcomes[1], oracle.ForeignUntouched) || outcomes[2].Plan != "" {
+	if outcomes[0].Plan == "" || !outcomes[1].Violates(oracle.ForeignUntouched) || outcomes[2].Plan != "" {
 		t.Errorf("got %+v", outcomes)
 	}
 }

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ctrlkit/ctrlkit/internal/sim/explore"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 
@@ -21,6 +23,7 @@ type message struct {
 	Done    int
 	Total   int
 	Bad     int
+	Line    string        `json:",omitempty"` // these numbers, how fast it is, and how long it will take
 	Found   string        `json:",omitempty"` // a new kind of finding, in a line
 	Summary string        `json:",omitempty"`
 	Elapsed time.Duration `json:",omitempty"`
@@ -45,36 +48,28 @@ func reportProgress(m message) {
 }
 
 // newFound returns what reports each kind of finding when a plan shows it first.
-func newFound(test string) func(plan fault.Plan, o outcome) {
-	known := map[string]bool{}
-	return func(plan fault.Plan, o outcome) {
-		for i, v := range o.Violations {
-			key := report.Key(v, o.write(i))
-			if known[key] {
-				continue
-			}
-			known[key] = true
-			line := fmt.Sprintf("%s: found %s: %s, with: %s", test, v.Class(), report.Line(v), plan)
-			reportProgress(message{Test: test, Found: line})
-			if testing.Verbose() {
-				fmt.Fprintln(os.Stderr, line)
-			}
+func newFound(test string) func(plan fault.Plan, v oracle.Violation) {
+	return func(plan fault.Plan, v oracle.Violation) {
+		line := fmt.Sprintf("%s: found %s: %s, with: %s", test, v.Class(), report.Line(v), plan)
+		reportProgress(message{Test: test, Found: line})
+		if testing.Verbose() {
+			fmt.Fprintln(os.Stderr, line)
 		}
 	}
 }
 
 // newProgress reports how far the exploration is, every few seconds.
-func newProgress(t *testing.T) func(done, total, bad int) {
+func newProgress(t *testing.T) func(explore.Progress) {
 	last, printed := time.Now(), time.Now()
-	return func(done, total, bad int) {
+	return func(p explore.Progress) {
 		if time.Since(last) < progressEvery {
 			return
 		}
 		last = time.Now()
-		reportProgress(message{Test: t.Name(), Done: done, Total: total, Bad: bad})
+		reportProgress(message{Test: t.Name(), Done: p.Done, Total: p.Total, Bad: p.Bad, Line: p.String()})
 		if testing.Verbose() && time.Since(printed) >= printEvery {
 			printed = last
-			fmt.Fprintf(os.Stderr, "%s: %d of %d plans, %d with findings\n", t.Name(), done, total, bad)
+			fmt.Fprintf(os.Stderr, "%s: %s\n", t.Name(), p)
 		}
 	}
 }

@@ -34,10 +34,10 @@ const (
 	SwarmVariable = "CTRLKIT_SIM_SWARM"
 )
 
-func newSimulation(test, dir string, number int, part shard, s *settings) report.Simulation {
+func newSimulation(test, dir string, number int, s *settings) report.Simulation {
 	simulation := report.Simulation{Package: dir, Test: test, Number: number, Off: s.off()}
-	if !part.whole() {
-		simulation.Shards = []string{part.String()}
+	if !s.Shard.Whole() {
+		simulation.Shards = []string{s.Shard.String()}
 	}
 	return simulation
 }

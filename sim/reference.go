@@ -118,12 +118,3 @@ func (r *result) asReference() *reference {
 		}),
 	}
 }
-
-// singles lists every single fault that can strike in a run, in a fixed order.
-func (r *reference) singles() []fault.Fault {
-	var list []fault.Fault
-	for i := range r.places {
-		list = append(list, r.places[i].Faults()...)
-	}
-	return list
-}

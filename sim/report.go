@@ -4,10 +4,11 @@
 package sim
 
 import (
-	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/ctrlkit/ctrlkit/internal/cluster/permission"
+	"github.com/ctrlkit/ctrlkit/internal/sim/explore"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/sim/report"
@@ -30,11 +32,8 @@ type Report struct {
 	workload   *Workload
 	crds       []*apiextensionsv1.CustomResourceDefinition
 	settings   *settings
-	again      *repeat
-	explorer   *explorer
-	shard      shard
-	sites      sites
-	budget     budget
+	workers    *simulated
+	explorer   *explore.Explorer
 	deadline   func() (time.Time, bool) // of the test
 }
 
@@ -65,81 +64,39 @@ func (r *Report) explore(t *testing.T) {
 	}
 	var list []report.Outcome
 	r.simulation.Needs = first.needs
-	without := outcome{Plan: first.plan.String(), Trace: first.trace.String(), Violations: first.violations, Writes: first.writes, Logs: first.trace.Logs()}
+	without := explore.Outcome{Plan: first.plan.String(), Trace: first.trace.String(), Violations: first.violations, Writes: first.writes, Logs: first.trace.Logs()}
 	r.simulation.SetWithout(without.Trace)
-	if len(without.Violations) > 0 && r.shard.first() {
-		list = append(list, r.outcome(orderOfReference, first.plan, without))
+	if len(without.Violations) > 0 && r.settings.Shard.First() {
+		list = append(list, r.explorer.Report(explore.Ran{Order: explore.OrderOfReference, Plan: first.plan, Outcome: without}))
 	}
-	if ref == nil || violates(without, r.settings.until...) {
-		r.fill(list, 0)
+	if ref == nil || without.Violates(r.settings.until...) {
+		r.fill(list)
 		return
 	}
 	r.simulation.UnusedRules, r.simulation.Needs = ref.unused, ref.needs
 	defer r.checkDefinitions(t)()
 	if os.Getenv(FaultsVariable) == withoutFaults {
-		r.fill(list, 0)
+		r.fill(list)
 		return
 	}
-	r.explorer.places, r.explorer.skipped, r.sites = ref.places, r.settings.skipped, sitesOf(ref.places)
+	r.explorer.Places = ref.places
 	all, err := r.plans(t, ref)
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
-	places, reason := r.chosen(all)
-	plans, places, outcomes := r.runChosen(t, ref, all, places)
-	for i, o := range outcomes {
-		switch {
-		case o.Plan == "":
-			continue // it was not run
-		case o.Err != "":
-			t.Errorf("plan %q: %s", o.Plan, o.Err)
+	for _, ran := range r.run(t, all) {
+		if ran.Err != "" {
+			t.Errorf("plan %q: %s", ran.Outcome.Plan, ran.Err)
 		}
-		r.settings.note(o.Meant)
-		if len(o.Needs) > 0 {
-			r.simulation.Needs = permission.Merge(r.simulation.Needs, o.Needs)
+		r.settings.note(ran.Meant)
+		if len(ran.Needs) > 0 {
+			r.simulation.Needs = permission.Merge(r.simulation.Needs, ran.Needs)
 		}
-		r.Plans = append(r.Plans, plans[i])
-		list = append(list, r.outcome(places[i], plans[i], o))
+		r.Plans = append(r.Plans, ran.Plan)
+		list = append(list, r.explorer.Report(ran))
 	}
-	r.simulation.Stopped = cmp.Or(r.simulation.Stopped, reason)
 	r.simulation.Off = append(r.simulation.Off, r.settings.byDesign()...)
-	ran := map[int]bool{}
-	for i, o := range outcomes {
-		ran[places[i]] = o.Plan != ""
-	}
-	mine := r.shard.of(all, r.sites)
-	r.simulation.Plans.NotRun = notRun(at(all, mine), func(i int) bool { return ran[mine[i]] })
-	left := 0
-	for _, kind := range r.simulation.Plans.NotRun {
-		left += kind.Plans
-	}
-	r.fill(list, left)
-}
-
-// runChosen runs plans at some places of the list of all, and what a swarm without end draws after
-// them. It returns all that were to be run, with their places; those of a swarm without end follow
-// the list, by their numbers.
-func (r *Report) runChosen(t *testing.T, ref *reference, all []fault.Plan, places []int) ([]fault.Plan, []int, []outcome) {
-	t.Helper()
-	endless := newSwarm(r.settings.seed, ref.allowed(r.settings), nil)
-	endless.part = r.shard
-	if r.settings.endless && r.settings.transitions == nil {
-		r.explorer.more = func() []fault.Plan { return endless.draw(plansAtOnce) }
-	}
-	plans, outcomes := r.run(t, at(all, places))
-	for _, p := range plans[len(places):] {
-		places = append(places, len(all)+int(endless.seen[p.String()]))
-	}
-	return plans, places, outcomes
-}
-
-// at returns the plans at some places of a list.
-func at(all []fault.Plan, places []int) []fault.Plan {
-	plans := make([]fault.Plan, len(places))
-	for i, place := range places {
-		plans[i] = all[place]
-	}
-	return plans
+	r.fill(list)
 }
 
 // checkDefinitions begins to check the definitions, of which runs check only those that they use:
@@ -156,100 +113,29 @@ func (r *Report) checkDefinitions(t testing.TB) (end func()) {
 	}
 }
 
-// chosen returns which of the plans are to be run, in order, and why others of the shard are not,
-// if there are any.
-func (r *Report) chosen(all []fault.Plan) (places []int, reason string) {
-	mine := r.shard.of(all, r.sites)
-	if r.settings.sample > 0 && r.shard == (shard{}) {
-		if places = sample(all, r.settings.sample); len(places) < len(mine) {
-			reason = report.Sample
-		}
-		return places, reason
-	}
-	inBudget := r.budget.of(all, r.sites)
-	places = slices.DeleteFunc(slices.Clone(mine), func(i int) bool { _, ok := slices.BinarySearch(inBudget, i); return !ok })
-	if len(places) < len(mine) {
-		reason = report.Budget + r.budget.text
-	}
-	return places, reason
+// fill fills in the outcomes of plans, and adds the findings to those of the report.
+func (r *Report) fill(list []report.Outcome) {
+	r.add(append(list, r.explorer.Fill(context.Background(), &r.simulation, list)...))
 }
 
-// orderOfReference is the place of the run without faults in the list of all plans. When it
-// violates an oracle itself, it is among the outcomes, of the first shard only.
-const orderOfReference = -1
-
-// fill fills in the outcomes of plans, of which some were not run.
-func (r *Report) fill(list []report.Outcome, notRun int) {
-	r.simulation.Plans.Total = len(list) + notRun
-	r.simulation.Fill(list)
-	r.add(append(list, r.shrink()...))
-}
-
-// plansAtOnce is how many plans a swarm without end draws when all have begun.
-const plansAtOnce = 256
-
-// run runs the plans until all have run, the time of the test is over, or the user interrupts it.
-// It returns them with those that a swarm without end has drawn and that were run.
-func (r *Report) run(t *testing.T, planned []fault.Plan) ([]fault.Plan, []outcome) {
+// run runs those of the plans that are chosen until all have run, the time of the test is over, or
+// the user interrupts it. The second interrupt ends the process.
+func (r *Report) run(t *testing.T, all []fault.Plan) []explore.Ran {
 	t.Helper()
 	deadline, _ := r.deadline()
-	stop := newStopper(deadline)
-	stop.spend(r.budget)
-	defer stop.onInterrupt()()
-	r.explorer.stop, r.explorer.found, r.explorer.order, r.explorer.joins = stop, newFound(t.Name()), func(plans []fault.Plan) []int { return telling(plans, r.sites) }, !r.settings.whole
-	b := r.explorer.runBatch(planned)
-	if b.failure != nil {
-		t.Fatalf("sim: %v", b.failure)
+	stop := explore.NewStopper(deadline)
+	stop.Spend(r.explorer.Budget, time.Now())
+	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer end()
+	context.AfterFunc(ctx, end)
+	r.explorer.Stop, r.explorer.Rest, r.explorer.Found = stop, explore.NewStopper(deadline), newFound(t.Name())
+	r.workers.join(!r.settings.whole)
+	ran, err := r.explorer.Explore(ctx, all, &r.simulation)
+	if err != nil {
+		t.Fatalf("sim: %v", err)
 	}
-	plans, outcomes := b.run(len(planned))
-	r.simulation.Stopped = stop.stopped()
-	if slices.ContainsFunc(outcomes, func(o outcome) bool { return o.Plan == "" }) {
-		switch {
-		case r.simulation.Stopped != "":
-		case len(r.settings.until) > 0 && slices.ContainsFunc(outcomes, func(o outcome) bool { return violates(o, r.settings.until...) }):
-			r.simulation.Stopped = report.Enough
-		default:
-			r.simulation.Stopped = report.Slow
-		}
-	} else if r.explorer.more == nil || strings.HasPrefix(r.simulation.Stopped, report.Budget) {
-		r.simulation.Stopped = "" // a swarm without end has had its time
-	}
-	// What follows may take some of the time that is kept for it.
-	r.explorer.stop, r.explorer.found, r.explorer.order, r.explorer.joins, r.explorer.more = newStopper(deadline), nil, nil, false, nil
-	return plans, outcomes
-}
-
-// outcome returns what a report needs of the outcome of a plan.
-func (r *Report) outcome(order int, plan fault.Plan, o outcome) report.Outcome {
-	return report.Outcome{
-		Order: order, Plan: plan, Again: r.again.line(plan), Requests: o.Requests, Fired: o.Fired,
-		Joined: o.Joined, Violations: o.Violations, Writes: o.Writes, Trace: o.Trace,
-	}
-}
-
-// shrink makes the plans of the findings smaller that are printed in full, where a smaller one shows
-// the same. It returns the outcomes of these plans.
-func (r *Report) shrink() []report.Outcome {
-	var list []report.Outcome
-	for n, f := range r.simulation.Worst() {
-		if n == report.DefaultFull || r.simulation.Stopped == report.Interrupted {
-			break
-		}
-		plan, err := fault.ParsePlan(f.Example.Text)
-		if err != nil {
-			continue
-		}
-		smaller, o, ok := r.explorer.shrink(plan, f)
-		if !ok {
-			continue
-		}
-		shrunk := r.outcome(f.Example.Order, smaller, o)
-		at := slices.IndexFunc(r.simulation.Findings, func(other report.Finding) bool { return other.Key == f.Key })
-		r.simulation.Findings[at].Show(shrunk, shows(o, f))
-		r.simulation.Findings[at].Key = f.Key // what differs most may be something else now
-		list = append(list, shrunk)
-	}
-	return list
+	r.workers.join(false)
+	return ran
 }
 
 // add adds the findings of the simulation to those of the report. The outcomes have the violations
@@ -302,8 +188,8 @@ func (r *Report) Repeat(t *testing.T, plan Plan, times int) [][]Violation {
 		plans[i] = plan
 	}
 	all := *r.explorer
-	all.until, all.found, all.stop, all.order = nil, nil, nil, nil // all runs are wanted, above all those that violate something
-	outcomes, err := all.run(plans)
+	all.Until, all.Found, all.Stop = nil, nil, nil // all runs are wanted, above all those that violate something
+	outcomes, err := all.Run(t.Context(), plans)
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ctrlkit/ctrlkit/internal/sim/explore"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/sim/report"
@@ -129,10 +130,8 @@ func TestFound(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "progress")
 	t.Setenv(ProgressVariable, file)
 	found := newFound("TestX")
-	plans := mustParse(t, "crash after write 1", "crash after write 2")
-	o := outcome{Violations: []oracle.Violation{violation(oracle.NoLeak, "b-1 is an orphan"), violation(oracle.NoLeak, "b-2 is an orphan")}}
-	found(plans[0], o)
-	found(plans[1], o)
+	plans := mustParse(t, "crash after write 1")
+	found(plans[0], violation(oracle.NoLeak, "b-1 is an orphan"))
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -152,14 +151,14 @@ func TestProgress(t *testing.T) {
 		report := newProgress(t)
 		for i := range 5 {
 			time.Sleep(time.Second)
-			report(i+1, 10, i)
+			report(explore.Progress{Done: i + 1, Total: 10, Bad: i})
 		}
 	})
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"Test":"TestProgress","Done":2,"Total":10,"Bad":1}` + "\n" + `{"Test":"TestProgress","Done":4,"Total":10,"Bad":3}` + "\n"
+	want := `{"Test":"TestProgress","Done":2,"Total":10,"Bad":1,"Line":"2 of 10 plans, 1 with findings"}` + "\n" + `{"Test":"TestProgress","Done":4,"Total":10,"Bad":3,"Line":"4 of 10 plans, 3 with findings"}` + "\n"
 	if diff := cmp.Diff(want, string(data)); diff != "" {
 		t.Error(diff)
 	}

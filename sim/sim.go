@@ -14,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/ctrlkit/ctrlkit/internal/cluster/definitions"
+	"github.com/ctrlkit/ctrlkit/internal/sim/explore"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
@@ -23,15 +24,10 @@ import (
 type Option func(*settings)
 
 type settings struct {
-	pairs   int
-	swarm   int
-	only    bool // no plans but those of a swarm
-	endless bool // the swarm ends with the budget
-	sample  int
+	explore.Choice
 	budget  string
 	stale   bool // plans with stale lists, too
 	whole   bool // no plan joins an earlier one
-	seed    uint64
 	until   []oracle.Name
 	without oracleSet
 	skipped map[fault.Kind]string
@@ -44,22 +40,22 @@ type settings struct {
 }
 
 // WithPairs adds plans of two faults, chosen by the seed, to the plans of one.
-func WithPairs(n int) Option { return func(s *settings) { s.pairs = n } }
+func WithPairs(n int) Option { return func(s *settings) { s.Pairs = n } }
 
 // WithSwarm adds n plans that a swarm draws from the seed: of three to eight faults, for bugs that
 // need so many at once. What a plan is made of is drawn first: which kinds of faults, how many, how dense,
 // how much other clients do, and how slow watches are. A finding shows the fewest faults that are
 // enough. The flag -sim.swarm runs such plans instead of all others.
-func WithSwarm(n int) Option { return func(s *settings) { s.swarm = n } }
+func WithSwarm(n int) Option { return func(s *settings) { s.Swarm = n } }
 
 // WithSeed chooses other pairs, and another swarm.
-func WithSeed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
+func WithSeed(seed uint64) Option { return func(s *settings) { s.Seed = seed } }
 
 // WithSample runs only n of the plans, for a test that has to be quick: some of each kind of fault, at
 // places all over the run, and a fifth of them with several faults, if there are any: pairs first.
 // They are the same ones each time, until the operator or the script changes. A shard is of all
 // plans: -sim.shard=1/1 runs all.
-func WithSample(n int) Option { return func(s *settings) { s.sample = n } }
+func WithSample(n int) Option { return func(s *settings) { s.Sample = n } }
 
 // WithBudget runs only a part of the plans: "smoke" tries each kind of fault at one place, "quick"
 // at four places all over the run, "full" runs all plans; pairs count as a kind of fault, and so do
@@ -134,7 +130,7 @@ var (
 
 func newSettings(options []Option) *settings {
 	s := &settings{without: oracleSet{}, skipped: map[fault.Kind]string{}, rules: judge.Rules{ComesAndGoes: map[string]bool{}, Keeps: map[string]string{}, Unwatched: map[string]string{}}}
-	s.whole = *wholeFlag
+	s.Orders, s.whole = learningRuns+1, *wholeFlag
 	for _, o := range options {
 		o(s)
 	}
@@ -202,25 +198,21 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 		return nil
 	}
 	crds := readCRDs(t, &workload)
-	budget, err := budgetOf(s)
-	if err == nil {
-		err = s.readSwarm(budget)
-	}
-	if err != nil {
+	if err := s.choose(); err != nil {
 		t.Fatalf("sim: %v", err)
 	}
 	definitions, err := writeDefinitions(crds)
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}
-	part, err := parseShard(cmp.Or(*shardFlag, os.Getenv(ShardVariable)))
-	if err != nil {
-		t.Fatalf("sim: %v", err)
-	}
+	workers := &simulated{test: t.Name(), number: simulation, crds: definitions}
+	again := &repeat{test: t.Name(), dir: dir, workload: workload.Name}
 	return &Report{
-		simulation: newSimulation(t.Name(), dir, simulation, part, s), shard: part, budget: budget, deadline: t.Deadline,
-		workload: &workload, crds: crds, settings: s, again: &repeat{test: t.Name(), dir: dir, workload: workload.Name},
-		explorer: &explorer{test: t.Name(), simulation: simulation, crds: definitions, progress: newProgress(t), until: s.until},
+		simulation: newSimulation(t.Name(), dir, simulation, s), deadline: t.Deadline,
+		workload: &workload, crds: crds, settings: s, workers: workers,
+		explorer: &explore.Explorer{
+			Choice: s.Choice, Start: workers.start, Parallel: runners, Allowed: s.allows, Progress: newProgress(t), Until: s.until, Again: again.line,
+		},
 	}
 }
 

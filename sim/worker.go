@@ -26,10 +26,9 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/ctrlkit/ctrlkit/internal/cluster/permission"
+	"github.com/ctrlkit/ctrlkit/internal/sim/explore"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
-	"github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 
 // Plans are run by processes of their own, copies of the test binary: a panic or a data race then
@@ -43,31 +42,11 @@ const (
 	workerResults  = 3                    // the file descriptor that results are written to
 )
 
-// outcome is what a worker reports of a plan, a line of JSON.
-type outcome struct {
-	Plan       string
-	Violations []oracle.Violation `json:",omitempty"`
-	Writes     []*report.Write    `json:",omitempty"` // for each violation, the write that is most likely wrong
-	Fired      []bool             `json:",omitempty"`
-	Requests   int
-	Needs      []permission.Need `json:",omitempty"` // that the worker has not reported already
-	Trace      string            `json:",omitempty"` // of a plan that has violated something
-	Logs       []string          `json:",omitempty"`
-	Meant      []int             `json:",omitempty"` // which options ByDesign match what it violates
-	Err        string            `json:",omitempty"`
-	Last       bool              `json:",omitempty"` // the worker ends after this plan
-	Marks      []string          `json:",omitempty"` // after which the run has shown nothing
-	Joined     bool              `json:",omitempty"` // the run has ended early, at the mark of another one
-
-	unfinished bool // the exploration was stopped before the plan has ended
-}
-
-// write returns the write that belongs to a violation; nil where that is not known.
-func (o outcome) write(i int) *report.Write {
-	if i < len(o.Writes) {
-		return o.Writes[i]
-	}
-	return nil
+// An answer is what a worker reports of a plan, a line of JSON.
+type answer struct {
+	explore.Outcome
+	Last  bool     `json:",omitempty"` // the worker ends after this plan
+	Marks []string `json:",omitempty"` // after which the run has shown nothing
 }
 
 // simulations counts the calls of Run in this process, by test.
@@ -119,7 +98,7 @@ func work(t *testing.T, w *Workload, s *settings) {
 	for lines.Scan() {
 		text, marks := splitLine(lines.Text())
 		ref.addMarks(marks)
-		o := outcome{Plan: text}
+		o := answer{Outcome: explore.Outcome{Plan: text}}
 		if plan, err := fault.ParsePlan(o.Plan); err != nil {
 			o.Err = err.Error()
 		} else if result, err := runPlan(t, w, crds, plan, ref, s.silent()); err != nil {
@@ -198,7 +177,7 @@ type worker struct {
 	results *os.File
 	stderr  *tail
 	before  string // what is written to it before the first plan
-	marks   int    // how many marks of the batch it knows
+	marks   int    // how many marks of other workers it knows
 }
 
 // tail keeps the end of what is written to it.
@@ -285,7 +264,7 @@ const planTime = 2 * time.Minute
 
 // run lets the worker run a plan, which may take up to a time. The output of a worker that dies of
 // the plan says what was violated.
-func (w *worker) run(plan string, marks []string, patience time.Duration) (o outcome, alive bool) {
+func (w *worker) run(plan string, marks []string, patience time.Duration) (o answer, alive bool) {
 	var hung atomic.Bool
 	started, before := time.Now(), processorTime(w.command.Process.Pid)
 	var timer *time.Timer
@@ -310,22 +289,30 @@ func (w *worker) run(plan string, marks []string, patience time.Duration) (o out
 		used := processorTime(w.command.Process.Pid) - before
 		_ = w.command.Wait() //nolint:errcheck // it was killed
 		if patience < planTime || keptFromWork(used, time.Since(started)) {
-			return outcome{unfinished: true}, false
+			return answer{Outcome: explore.Outcome{Unfinished: true}}, false
 		}
-		return outcome{Plan: plan, Violations: []oracle.Violation{{Oracle: oracle.BecomesIdle, Text: hangText(w.stderr.String())}}}, false
+		return violating(plan, oracle.BecomesIdle, hangText(w.stderr.String())), false
 	}
 	if err != nil {
 		waitErr := w.command.Wait()
 		if waitErr == nil {
-			return outcome{Plan: plan, Err: "the worker has ended without a result: the test has to come to the same simulations in each run\n" + w.stderr.String()}, false
+			return unable(plan, "the worker has ended without a result: the test has to come to the same simulations in each run\n"+w.stderr.String()), false
 		}
-		return outcome{Plan: plan, Violations: []oracle.Violation{{Oracle: oracle.NoPanic, Text: fmt.Sprintf("the process of the operator ended: %v\n%s", waitErr, panicText(w.stderr.String()))}}}, false
+		return violating(plan, oracle.NoPanic, fmt.Sprintf("the process of the operator ended: %v\n%s", waitErr, panicText(w.stderr.String()))), false
 	}
 	if err := json.Unmarshal(line, &o); err != nil {
-		return outcome{Plan: plan, Err: fmt.Sprintf("reading a result: %v", err)}, true
+		return unable(plan, fmt.Sprintf("reading a result: %v", err)), true
 	}
 	return o, true
 }
+
+// violating returns the answer of a worker that has died of a plan.
+func violating(plan string, name oracle.Name, text string) answer {
+	return answer{Outcome: explore.Outcome{Plan: plan, Violations: []oracle.Violation{{Oracle: name, Text: text}}}}
+}
+
+// unable returns the answer for a plan that could not be run.
+func unable(plan, why string) answer { return answer{Outcome: explore.Outcome{Plan: plan, Err: why}} }
 
 // moreTime returns how much longer a plan may run whose time is over: so long that it can have planTime
 // of the processor, if it has had less because of other work. A plan that has not used the processor
@@ -390,6 +377,3 @@ func (w *worker) stop() {
 	_ = w.command.Wait()  //nolint:errcheck // all results have been read
 	_ = w.results.Close() //nolint:errcheck // only read from
 }
-
-// workers is how many plans are run at the same time: one for each processor that the test may use.
-func workers(plans int) int { return max(1, min(runtime.GOMAXPROCS(0), (plans+19)/20)) }

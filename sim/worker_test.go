@@ -86,15 +86,15 @@ func TestTail(t *testing.T) {
 	}
 }
 
-func TestWorkers(t *testing.T) {
+func TestRunners(t *testing.T) {
 	for plans, want := range map[int]int{0: 1, 1: 1, 20: 1} {
-		if got := workers(plans); got != want {
+		if got := runners(plans); got != want {
 			t.Errorf("%d plans have %d workers, want %d", plans, got, want)
 		}
 	}
 	for _, processors := range []int{1, 3} {
 		before := runtime.GOMAXPROCS(processors)
-		if got := workers(1 << 20); got != processors {
+		if got := runners(1 << 20); got != processors {
 			t.Errorf("very many plans have %d workers, want GOMAXPROCS=%d", got, processors)
 		}
 		runtime.GOMAXPROCS(before)
@@ -222,17 +222,15 @@ func TestWorkersThatLeak(t *testing.T) {
 	if r == nil {
 		return // this is a worker
 	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	outcomes, err := r.explorer.run(make([]fault.Plan, mostLeaks+2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	plans := &runner{simulated: r.workers}
+	defer plans.Stop()
 	last := 0
-	for i, o := range outcomes {
-		if o.Err != "" || len(o.Violations) > 0 {
-			t.Errorf("run %d: %q %v", i, o.Err, o.Violations)
+	for i := range mostLeaks + 2 {
+		o, err := plans.Run(t.Context(), fault.Plan{})
+		if err != nil || o.Err != "" || len(o.Violations) > 0 {
+			t.Errorf("run %d: %v, %q %v", i, err, o.Err, o.Violations)
 		}
-		if o.Last {
+		if plans.worker == nil {
 			last++
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ctrlkit/ctrlkit/internal/cluster/private"
+	"github.com/ctrlkit/ctrlkit/internal/sim/explore"
 	simreport "github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 
@@ -73,6 +73,7 @@ Exit codes: 0 no findings, 1 findings or plans that were not run, 2 wrong usage,
   ctrlkit sim --program ./cmd -f config/crd/bases -f config/samples        an operator without a test
   ctrlkit sim --program ./cmd -f config/crd/bases -f config/samples --transitions   what users change, by mistake, too
   ctrlkit sim --program ./cmd -f config/crd/bases -f config/samples --pairs 200   two faults, too
+  ctrlkit sim --program ./cmd -f config/crd/bases -f config/samples --swarm --budget 1h   three to eight faults at once
   ctrlkit sim --program python3 -f crds/ -f samples/ -- operator.py        one in another language`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, packages []string) error {
@@ -105,7 +106,7 @@ func (o *simOptions) declare(cmd *cobra.Command) {
 	o.output = outputFlag(cmd, "text", "json")
 	cmd.Flags().StringVar(&o.json, "json", "", "")
 	_ = cmd.Flags().MarkHidden("json")
-	cmd.Flags().StringVar(&o.budget, "budget", "", "run the plans of a `budget`: smoke (each kind of fault once), quick (at four places), full, or a time such as 10m (the default with --program)")
+	cmd.Flags().StringVar(&o.budget, "budget", "", "run the plans of a `budget`: smoke (each kind of fault once), quick (at four places), full, or a time such as 10m (the default with --program, a plan more at most)")
 	cmd.Flags().BoolVar(&o.swarm, "swarm", false, "run plans of three to eight faults instead of all others, until the time of the --budget (10m) of each simulation is over")
 	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "the `NUMBER` that draws the --swarm, and with --program chooses the --pairs")
 	cmd.Flags().StringVar(&o.html, "html", "", "write what was found to this `file`, as a page of HTML")
@@ -113,26 +114,32 @@ func (o *simOptions) declare(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Minute, "end each package's simulations, with their report, before this `time` is over; with --swarm there is no limit unless this is set")
 }
 
-var shardPattern = regexp.MustCompile(`^[1-9][0-9]*/[1-9][0-9]*$`)
-
+// check returns an error if the flags of tests can't be meant like that.
 func (o simOptions) check() error {
 	switch {
 	case o.plan != "" && o.run == "":
 		return errors.New("--plan needs --run: a plan belongs to one test")
-	case o.shard != "" && !shardPattern.MatchString(o.shard):
-		return fmt.Errorf("--shard %s: want one like 2/4, the second of four", o.shard)
-	case o.budget != "" && !isBudget(o.budget):
-		return fmt.Errorf("--budget %s: want smoke, quick, full, or a time such as 10m", o.budget)
 	case o.swarm && o.plan != "":
 		return errors.New("--swarm draws plans: it can't be used with --plan")
-	case o.swarm && slices.Contains(namedBudgets, o.budget):
-		return fmt.Errorf("--budget %s: a swarm has no end, so --swarm wants a time such as 10m", o.budget)
 	}
-	return nil
+	_, err := o.choice()
+	return err
 }
 
-// namedBudgets are the budgets of package sim that are no time.
-var namedBudgets = []string{"smoke", "quick", "full"}
+// choice returns which plans the flags choose.
+func (o simOptions) choice() (c explore.Choice, err error) {
+	c.Seed, c.Only, c.Endless = o.seed, o.swarm, o.swarm
+	if c.Budget, err = explore.ParseBudget(o.budget); err != nil {
+		return c, fmt.Errorf("--budget: %w", err)
+	}
+	if c.Shard, err = explore.ParseShard(o.shard); err != nil {
+		return c, fmt.Errorf("--shard: %w", err)
+	}
+	if o.swarm && o.budget != "" && c.Budget.Time == 0 {
+		return c, fmt.Errorf("--budget %s: a swarm has no end, so --swarm wants a time such as 10m", o.budget)
+	}
+	return c, nil
+}
 
 // variables returns the environment variables of the tests that say which plans are run.
 func (o simOptions) variables() []string {
@@ -141,12 +148,6 @@ func (o simOptions) variables() []string {
 		swarm, budget = strconv.FormatUint(o.seed, 10), cmp.Or(o.budget, "10m")
 	}
 	return []string{shardVariable + "=" + o.shard, budgetVariable + "=" + budget, swarmVariable + "=" + swarm}
-}
-
-// isBudget reports whether package sim knows a budget.
-func isBudget(text string) bool {
-	d, err := time.ParseDuration(text)
-	return err == nil && d > 0 || slices.Contains(namedBudgets, text)
 }
 
 // The environment variables of package sim. Importing it would slow down the start of all commands.

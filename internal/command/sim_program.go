@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -64,14 +65,14 @@ func (f *simProgram) run(cmd *cobra.Command, arguments []string, o simOptions) e
 	if options.Program, err = f.program(cmd, f.name, arguments, options.Progress); err != nil {
 		return asExit(err, false)
 	}
-	options.Again = func(p fault.Plan, transition string) string { return f.again(cmd.Flags(), arguments, p, transition) }
+	options.Again = func(p fault.Plan) string { return f.again(cmd.Flags(), arguments, p) }
 	terminal := isTerminal(cmd.ErrOrStderr())
 	clear := func() {
 		if terminal {
 			fmt.Fprint(cmd.ErrOrStderr(), "\r\x1b[K")
 		}
 	}
-	options.Found = func(with string, v oracle.Violation) {
+	options.Found = func(with fault.Plan, v oracle.Violation) {
 		clear()
 		text, _, _ := strings.Cut(v.Text, "\n")
 		fmt.Fprintf(cmd.ErrOrStderr(), "found: %s: %s, with: %s\n", v.Oracle, text, with)
@@ -92,7 +93,7 @@ func (f *simProgram) run(cmd *cobra.Command, arguments []string, o simOptions) e
 	if o.plan != "" && o.output.value != "json" && len(simulation.Findings) == 0 { // a finding has its own
 		fmt.Fprintf(cmd.OutOrStdout(), "what happened:\n  %s\n", strings.Join(simulation.With, "\n  "))
 	}
-	if document.Bad() || simulation.Stopped != "" && simulation.Stopped != "budget" || simulation.TooFew() {
+	if document.Bad() || simulation.Stopped != "" && !strings.HasPrefix(simulation.Stopped, simreport.Budget) || simulation.TooFew() {
 		return &exitError{code: exitFound}
 	}
 	return nil
@@ -104,12 +105,8 @@ func (f *simProgram) options(cmd *cobra.Command, o simOptions) (*program.Options
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
-	budget, err := budgetOfProgram(o.budget)
-	if err != nil {
-		return nil, usageError(err)
-	}
 	options := &program.Options{
-		Namespace: f.namespace, Supervisor: []string{self, superviseName}, Quiet: f.quiet, Settle: f.settle, Budget: budget,
+		Namespace: f.namespace, Supervisor: []string{self, superviseName}, Quiet: f.quiet, Settle: f.settle,
 		Parallel: f.parallel, Outside: f.outside, Progress: progressOf(cmd.ErrOrStderr()),
 	}
 	var said sync.Map
@@ -166,12 +163,18 @@ func (f *simProgram) pick(options *program.Options, o simOptions) error {
 		}
 		options.Plan = &parsed
 	}
-	if o.swarm {
-		return errors.New("--swarm runs simulations in virtual time: it can't be used with --program")
+	if f.pairs < 0 || f.pairs > 0 && (f.transitions != "" || o.plan != "" || o.swarm) {
+		return errors.New("--pairs N adds plans to those with one fault: it can't be below zero, or be used with --transitions, --swarm and --plan")
 	}
-	if options.Pairs, options.Seed = f.pairs, o.seed; f.pairs < 0 || f.pairs > 0 && (f.transitions != "" || o.plan != "") {
-		return errors.New("--pairs N adds plans to those with one fault: it can't be below zero, or be used with --transitions and --plan")
+	if o.swarm && (f.transitions != "" || o.plan != "") {
+		return errors.New("--swarm draws plans of faults: it can't be used with --transitions and --plan")
 	}
+	o.budget = cmp.Or(o.budget, "10m")
+	choice, err := o.choice()
+	if err != nil {
+		return err
+	}
+	options.Choice, options.Pairs = choice, f.pairs
 	if f.transitions != "" && (f.script != "" || o.plan != "") {
 		return errors.New("--transitions changes the samples: it can't be used with --script and --plan")
 	}
@@ -191,23 +194,8 @@ func (f *simProgram) pick(options *program.Options, o simOptions) error {
 	return nil
 }
 
-// budgetOfProgram returns after which time no more plans are begun, 0 if all are to be run.
-func budgetOfProgram(text string) (time.Duration, error) {
-	switch text {
-	case "":
-		return 10 * time.Minute, nil
-	case "full":
-		return 0, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("--budget %s: with --program, want full, or a time such as 10m", text)
-	}
-	return d, nil
-}
-
 // again returns the command line that runs a plan again.
-func (f *simProgram) again(flags *pflag.FlagSet, arguments []string, p fault.Plan, transition string) string {
+func (f *simProgram) again(flags *pflag.FlagSet, arguments []string, p fault.Plan) string {
 	words := []string{"ctrlkit", "sim", "--program", quoteForShell("sh", f.name)}
 	for _, file := range f.files {
 		words = append(words, "-f", quoteForShell("sh", file))
@@ -215,8 +203,8 @@ func (f *simProgram) again(flags *pflag.FlagSet, arguments []string, p fault.Pla
 	if f.script != "" {
 		words = append(words, "--script", quoteForShell("sh", f.script))
 	}
-	if transition != "" {
-		words = append(words, "--transitions="+quoteForShell("sh", "^"+regexp.QuoteMeta(transition)+"$"))
+	if p.Transition != "" {
+		words = append(words, "--transitions="+quoteForShell("sh", "^"+regexp.QuoteMeta(p.Transition)+"$"))
 	} else {
 		words = append(words, "--plan", quoteForShell("sh", p.String()))
 	}

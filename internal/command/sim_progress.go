@@ -19,6 +19,7 @@ import (
 type progress struct {
 	Test             string
 	Done, Total, Bad int
+	Line             string // these numbers, how fast it is, and how long it will take
 	Found            string
 	Summary          string
 	Elapsed          time.Duration
@@ -44,9 +45,9 @@ func (p *progressWriter) show(m progress) {
 		p.clear()
 		fmt.Fprintln(p.w, m.Found)
 	case p.terminal:
-		p.line("%s: %d of %d plans, %d with findings", m.Test, m.Done, m.Total, m.Bad)
+		p.line("%s: %s", m.Test, m.Line)
 	default:
-		fmt.Fprintf(p.w, "%s: %d of %d plans, %d with findings\n", m.Test, m.Done, m.Total, m.Bad)
+		fmt.Fprintf(p.w, "%s: %s\n", m.Test, m.Line)
 	}
 }
 

@@ -27,6 +27,8 @@ type Place struct {
 	Of    string // AtEvent: the kind of the object, by which events are counted
 	Site  string // what the operator does or is shown there, for the order of plans; may be empty
 
+	Repeated bool // AtRead: it was read before, and nothing has changed since
+
 	Write   *Write // AtWrite, but for write 0
 	Mutates bool   // AtCall: the call has an effect outside
 

@@ -10,11 +10,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/explore"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 )
 
 func update(*apiserver.Request) *fault.Write {
 	return &fault.Write{Verb: "update", Exists: true, Conditional: true}
+}
+
+// plansFor returns the plans of the places of a run, in the order in which they are begun.
+func plansFor(b *boundary, checkpoints int) (plans []fault.Plan) {
+	x := exploration{Options: &Options{Choice: explore.Choice{Orders: 1}}, reference: &reference{places: placesOf(b, checkpoints)}}
+	all := x.plans()
+	for _, i := range explore.Order(all, x.reference.places) {
+		plans = append(plans, all[i])
+	}
+	return plans
 }
 
 // What an operator that polls reads while nothing changes comes after everything else, and a read
@@ -70,12 +81,13 @@ func TestEachKindOfFaultComesEarly(t *testing.T) {
 		}
 		b.arrive(fault.AtWrite, r)
 	}
-	kinds, refused := map[fault.Kind]bool{}, map[string]bool{}
+	kinds, refused, writes := map[string]bool{}, map[string]bool{}, map[int]bool{}
 	plans := plansFor(b, 2)
 	for _, p := range plans[:6] {
-		kinds[p.Faults[0].Kind] = true
+		f := p.Faults[0]
+		kinds[f.Kind.String()+f.How], writes[f.At] = true, true
 	}
-	if len(kinds) != 6 {
+	if len(kinds) != 6 || len(writes) != 4 {
 		t.Errorf("the first six plans are %q", plans[:6])
 	}
 	for _, p := range plans[:24] {

@@ -7,14 +7,11 @@
 package program
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +20,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/ctrlkit/ctrlkit/internal/sim/explore"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge/minted"
@@ -42,12 +40,11 @@ type Options struct {
 	Supervisor  []string
 	Quiet       time.Duration // the operator is idle when nothing new has happened for so long
 	Settle      time.Duration // for how long an operator may take to recover from a fault
-	Budget      time.Duration // after which no more plans are begun
 	Parallel    int           // runs at the same time
 	Outside     bool          // let the operator reach what is outside the cluster
-	Plan        *fault.Plan   // run this one alone
-	Pairs       int           // how many plans of two faults are run after those of one
-	Seed        uint64        // chooses the pairs
+
+	explore.Choice             // of plans; its Orders are not used
+	Plan           *fault.Plan // run this one alone
 
 	// Transitions are run instead of faults if it is not nil: those of the custom resources among
 	// Samples whose names it matches.
@@ -66,8 +63,8 @@ type Options struct {
 	// Visible is called with each directory that could not be hidden from the operator, for each of
 	// its starts, from several goroutines. It may be nil.
 	Visible func(directory string)
-	Found   func(string, oracle.Violation)               // is called for each kind of violation, with what shows it; may be nil
-	Again   func(p fault.Plan, transition string) string // the command that runs a plan, or a transition, again
+	Found   func(fault.Plan, oracle.Violation) // is called for each kind of violation, with what shows it; may be nil
+	Again   func(fault.Plan) string            // the command that runs a plan again
 }
 
 // ErrReference is returned if the run without faults fails, so that there is nothing to compare
@@ -82,7 +79,7 @@ type reference struct {
 	states  []state
 	chance  map[string]bool // what differs between two of them
 	watched map[string]bool // by the operator, before the script began
-	plans   []fault.Plan
+	places  []fault.Place
 	first   *runner
 	judge   *judge.Reference // what the oracles compare with
 }
@@ -95,72 +92,83 @@ func (r *reference) judged() *judge.Reference {
 	return r.judge
 }
 
-// Explore runs the program without faults, and then with one fault in each run, until all plans
-// were run or the budget is spent.
+// Explore runs the program without faults, and then with faults, until all plans were run or the
+// budget is spent.
 func Explore(ctx context.Context, o Options) (*report.Simulation, error) {
 	begun := time.Now()
-	o.warned = &sync.Map{}
+	o.warned, o.Orders = &sync.Map{}, 1
 	klog.SetLogger(logr.Discard()) // a real API server has a log of its own for what ours would print
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	tasks, err := o.transitions()
+	changes, err := o.transitions()
 	if err != nil {
 		return nil, err
 	}
-	ref, err := o.refer(ctx)
+	stop, rest := o.stoppers(begun)
+	ref, err := o.refer(ctx, rest)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case o.Transitions != nil:
-	case o.Plan != nil:
-		tasks = []task{{plan: *o.Plan}}
-	default:
-		for _, p := range o.plans(ref) {
-			tasks = append(tasks, task{plan: p})
-		}
+	x := &exploration{Options: &o, reference: ref, changes: changes, meant: map[oracle.Name][]string{}}
+	s := &report.Simulation{Without: ref.first.trace.all()}
+	if !o.Shard.Whole() {
+		s.Shards = []string{o.Shard.String()}
 	}
-	s := &report.Simulation{Plans: report.Plans{Total: len(tasks) + 1}, Without: ref.first.trace.all()}
-	e := &explorer{Options: &o, reference: ref, tasks: tasks, known: map[string]bool{}, meant: map[oracle.Name][]string{}, begun: map[string]bool{}, deadline: begun.Add(o.Budget)}
-	e.add(0, task{}, ref.first)
-	err = e.all(ctx)
-	s.Plans.Total += e.alone
-	switch {
-	case err != nil && ctx.Err() != nil:
-		s.Stopped = "interrupted"
-	case err != nil:
+	e := x.explorer(stop, rest)
+	var list []report.Outcome
+	if o.Shard.First() {
+		list = append(list, e.Report(explore.Ran{Order: explore.OrderOfReference, Outcome: x.outcome(fault.Plan{}, ref.first)}))
+		x.know(e, list[0])
+	}
+	ran, err := e.Explore(ctx, x.plans(), s)
+	if err != nil {
 		return nil, err
-	case len(e.outcomes) < s.Plans.Total:
-		s.Stopped = "budget"
 	}
-	s.Off = e.declared()
+	for _, r := range ran {
+		list = append(list, e.Report(r))
+	}
+	if o.Plan != nil && len(ran) > 0 {
+		s.With = strings.Split(ran[0].Trace, "\n")
+	}
+	s.Off = x.declared()
 	if o.ByDesign != nil && len(s.Off) == 0 {
-		o.Progress(fmt.Sprintf("nothing that is found in %d plans matches %q, which says what is by design", len(e.outcomes), o.ByDesign))
+		o.Progress(fmt.Sprintf("nothing that is found in %d plans matches %q, which says what is by design", len(list), o.ByDesign))
 	}
-	s.Fill(e.outcomes)
-	if o.Plan != nil && len(e.outcomes) > 1 {
-		s.With = strings.Split(e.outcomes[1].Trace, "\n")
-	}
+	e.Fill(ctx, s, list)
 	s.Seconds = time.Since(begun).Seconds()
 	return s, nil
 }
 
-// plans returns those of one fault, and pairs.
-func (o *Options) plans(ref *reference) []fault.Plan {
-	pairs := pairsOf(ref.plans, o.Pairs, o.Seed)
-	if o.Pairs > 0 {
-		o.Progress(fmt.Sprintf("%d plans with one fault, and %d with two, chosen by the seed %d", len(ref.plans), len(pairs), o.Seed))
+// stoppers returns what ends the exploration, and what ends making plans smaller: with the time of the
+// budget, which counts from the beginning. A plan that is under way then is cut when an operator has
+// had the time to recover. Plans of several faults leave time to make them smaller.
+func (o *Options) stoppers(begun time.Time) (stop, rest *explore.Stopper) {
+	stop, rest = &explore.Stopper{}, &explore.Stopper{}
+	if o.Budget.Time == 0 {
+		return stop, rest
 	}
-	return slices.Concat(ref.plans, pairs)
+	for _, s := range []*explore.Stopper{stop, rest} {
+		s.Spend(o.Budget, begun)
+		s.Kill = begun.Add(o.Budget.Time + o.Settle)
+	}
+	if o.Pairs > 0 || o.Swarm > 0 || o.Endless {
+		stop.Spend(o.Budget, begun.Add(-explore.Margin(o.Budget.Time)))
+	}
+	return stop, rest
 }
 
 // refer runs the program without faults, twice to learn what differs by chance.
-func (o *Options) refer(ctx context.Context) (*reference, error) {
+func (o *Options) refer(ctx context.Context, stop *explore.Stopper) (*reference, error) {
+	within, cancel := stop.Within(ctx)
+	defer cancel()
 	var runs []*runner
 	for i := range 2 {
 		o.Progress(fmt.Sprintf("the run without faults, %d of 2", i+1))
-		r, err := o.run(ctx, fault.Plan{}, nil)
+		r, err := o.run(within, fault.Plan{}, nil)
+		if ctx.Err() == nil && (within.Err() != nil || i == 0 && err == nil && !r.gaveUp() && stop.Stopped() != "") {
+			return nil, fmt.Errorf("%w: the budget of %s was over in run %d of the two that the others are compared with: give it more time", ErrReference, o.Budget, i+1)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrReference, err)
 		}
@@ -188,7 +196,7 @@ func (o *Options) refer(ctx context.Context) (*reference, error) {
 	if !slices.ContainsFunc(runs[0].boundary.places, func(p fault.Place) bool { return p.Point == fault.AtWrite }) {
 		o.Progress("the operator has written nothing without faults: do the samples have something for it to do?")
 	}
-	ref.plans = plansFor(runs[0].boundary, len(o.Script))
+	ref.places = placesOf(runs[0].boundary, len(o.Script))
 	return ref, nil
 }
 
@@ -199,49 +207,19 @@ var played = []fault.Kind{
 	fault.LeaveOrphan, fault.CloseWatch, fault.MissEvent, fault.DelayEvent, fault.ExpireWatch, fault.DuplicateEvent, fault.DeleteAndCreate, fault.OccupyNameByController, fault.WipeStatus, fault.ProveIdle,
 }
 
-// plansFor returns the plans for the places of a run, those first that are the first of their kind:
-// each fault at one kind of request, then each at a second one, until each was at each kind, and then
-// at the second request of each kind. A read that is repeated while nothing changes, as by an operator
-// that polls, comes last: what it can show, the first one has shown.
-func plansFor(b *boundary, checkpoints int) []fault.Plan {
+// isPlayed reports whether faults of a kind strike at a process.
+func isPlayed(k fault.Kind) bool { return slices.Contains(played, k) }
+
+// placesOf returns the places of a run, with what the operator does there.
+func placesOf(b *boundary, checkpoints int) []fault.Place {
 	places, names, _, _ := b.seen()
-	type ranked struct {
-		plan                         fault.Plan
-		round, row, pass, turn, kind int
-	}
-	var list []*ranked
-	for i := range checkpoints {
-		list = append(list, &ranked{plan: fault.Plan{Faults: []fault.Fault{{Kind: fault.ProveIdle, At: i + 1}}}, row: slices.Index(played, fault.ProveIdle), turn: i})
-	}
-	count := map[string]int{}
-	kinds := map[[2]int]int{} // kinds of requests at which a kind of fault strikes in a round
 	for i := range places {
-		for row, variants := range variantsAt(&places[i]) {
-			key := fmt.Sprint(row, " ", names[i])
-			round := count[key]
-			count[key]++
-			if b.repeated[i] {
-				round += len(places)
-			}
-			n := kinds[[2]int{round, row}]
-			kinds[[2]int{round, row}]++
-			for v, f := range variants { // in one pass, each kind of request gets one variant, and the next kind the next one
-				list = append(list, &ranked{plan: fault.Plan{Faults: []fault.Fault{f}}, round: round, row: row, pass: (v + n) % len(variants), kind: n})
-			}
-		}
+		places[i].Site, places[i].Repeated = names[i], b.repeated[i]
 	}
-	slices.SortStableFunc(list, func(a, b *ranked) int { return cmp.Or(a.round-b.round, a.row-b.row, a.pass-b.pass, a.kind-b.kind) })
-	for i, r := range list {
-		if i > 0 && list[i-1].round == r.round && list[i-1].row == r.row {
-			r.turn = list[i-1].turn + 1
-		}
+	for i := range checkpoints {
+		places = append(places, fault.Place{Point: fault.WhenIdle, At: i + 1})
 	}
-	slices.SortStableFunc(list, func(a, b *ranked) int { return cmp.Or(a.round-b.round, a.turn-b.turn, a.row-b.row) })
-	plans := make([]fault.Plan, len(list))
-	for i := range list {
-		plans[i] = list[i].plan
-	}
-	return plans
+	return places
 }
 
 // check returns an error if the plan to run has a fault that can't strike at a process.
@@ -249,198 +227,13 @@ func (o *Options) check() error {
 	if o.Plan == nil {
 		return nil
 	}
+	if o.Plan.Transition != "" {
+		return fmt.Errorf("%w: a plan of a process has faults; --transitions runs %q", ErrNotPlayed, o.Plan)
+	}
 	for _, f := range o.Plan.Faults {
-		if !slices.Contains(played, f.Kind) {
+		if !isPlayed(f.Kind) {
 			return fmt.Errorf("%w: %q exists in virtual time only; what strikes at a process is %q", ErrNotPlayed, f, played)
 		}
 	}
 	return nil
-}
-
-// variantsAt returns the faults that can strike at a place, by their index in played.
-func variantsAt(p *fault.Place) map[int][]fault.Fault {
-	variants := map[int][]fault.Fault{}
-	for _, f := range p.Faults() {
-		if row := slices.Index(played, f.Kind); row >= 0 {
-			variants[row] = append(variants[row], f)
-		}
-	}
-	return variants
-}
-
-// A task is a plan, or a change.
-type task struct {
-	plan   fault.Plan
-	change *change
-}
-
-// String returns what a report calls it.
-func (t task) String() string {
-	if t.change != nil {
-		return t.change.Name
-	}
-	return t.plan.String()
-}
-
-// transition returns the name of the change; "" if there is none.
-func (t task) transition() string {
-	if t.change == nil {
-		return ""
-	}
-	return t.change.Name
-}
-
-// explorer runs plans.
-type explorer struct {
-	*Options
-	reference *reference
-	tasks     []task
-	deadline  time.Time
-
-	mu       sync.Mutex // guards what follows
-	next     int
-	outcomes []report.Outcome
-	known    map[string]bool          // kinds of violations
-	meant    map[oracle.Name][]string // plans and transitions that violate an oracle by design
-	begun    map[string]bool          // plans and transitions
-	alone    int                      // faults of pairs that were run alone because the pair has found something
-	err      error
-}
-
-// all runs the plans until the budget is spent.
-func (e *explorer) all(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var running sync.WaitGroup
-	for range max(1, e.Parallel) {
-		running.Go(func() {
-			for i, ok := e.take(ctx); ok; i, ok = e.take(ctx) {
-				if err := e.one(ctx, i+1, e.tasks[i]); err != nil {
-					e.mu.Lock()
-					e.err = errors.Join(e.err, err)
-					e.mu.Unlock()
-					cancel()
-				}
-			}
-		})
-	}
-	running.Wait()
-	return e.err
-}
-
-// take returns the next plan, unless there is none or no time left.
-func (e *explorer) take(ctx context.Context) (int, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if ctx.Err() != nil || e.next == len(e.tasks) || e.Budget > 0 && time.Now().After(e.deadline) {
-		return 0, false
-	}
-	e.next++
-	e.begun[e.tasks[e.next-1].String()] = true
-	e.Progress(fmt.Sprintf("plan %d of %d, %d kinds of findings: %s", e.next, len(e.tasks), len(e.known), e.tasks[e.next-1]))
-	return e.next - 1, true
-}
-
-// repetitions is how often a plan is run again that violates an oracle.
-const repetitions = 2
-
-// try carries out a task.
-func (e *explorer) try(ctx context.Context, t task) (*runner, error) {
-	if t.change != nil {
-		return e.tryChange(ctx, t.change)
-	}
-	return e.run(ctx, t.plan, e.reference)
-}
-
-// one runs a plan, and again if it finds something new: in real time, what happens once may not
-// happen again.
-func (e *explorer) one(ctx context.Context, order int, t task) error {
-	r, err := e.try(ctx, t)
-	if err != nil {
-		return fmt.Errorf("plan %q: %w", t, err)
-	}
-	if e.isNew(t, r) {
-		if err := e.singles(ctx, order, t); err != nil {
-			return err
-		}
-	}
-	if e.isNew(t, r) {
-		times := map[oracle.Name]int{}
-		for range repetitions {
-			again, err := e.try(ctx, t)
-			if err != nil {
-				return fmt.Errorf("plan %q: %w", t, err)
-			}
-			for _, v := range again.violations {
-				times[v.Oracle]++
-			}
-		}
-		for j := range r.violations {
-			if n := min(times[r.violations[j].Oracle], repetitions); n < repetitions {
-				r.violations[j].Text += fmt.Sprintf("\n(seen in %d of %d runs of the plan: it depends on timing)", n+1, repetitions+1)
-			}
-		}
-	}
-	e.add(order, t, r)
-	return nil
-}
-
-// isNew reports whether a run of a task has found something that was not found before.
-func (e *explorer) isNew(t task, r *runner) bool {
-	violations, _ := e.split(t, r.violations)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return slices.ContainsFunc(violations, func(v oracle.Violation) bool { return !e.known[report.Key(v, nil)] })
-}
-
-// add adds what a run of a task has found.
-func (e *explorer) add(order int, t task, r *runner) {
-	violations, meant := e.split(t, r.violations)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, name := range meant {
-		e.meant[name] = append(e.meant[name], t.String())
-	}
-	e.outcomes = append(e.outcomes, e.outcome(order, t, r, violations))
-	for _, v := range violations {
-		if key := report.Key(v, nil); !e.known[key] {
-			e.known[key] = true
-			if e.Found != nil {
-				e.Found(t.String(), v)
-			}
-		}
-	}
-}
-
-// split returns the violations of a task without those that are by design, and the oracles of these.
-func (e *explorer) split(t task, all []oracle.Violation) (violations []oracle.Violation, meant []oracle.Name) {
-	for _, v := range all {
-		if e.ByDesign != nil && e.ByDesign.MatchString(string(v.Oracle)+": "+t.String()) {
-			meant = append(meant, v.Oracle)
-		} else {
-			violations = append(violations, v)
-		}
-	}
-	return violations, meant
-}
-
-// declared returns what is by design, as a report has it.
-func (e *explorer) declared() []report.Off {
-	var list []report.Off
-	for _, name := range slices.Sorted(maps.Keys(e.meant)) {
-		plans := slices.Sorted(slices.Values(e.meant[name]))
-		what := fmt.Sprintf("violates %s by design with %q", name, plans[0])
-		if more := len(plans) - 1; more > 0 {
-			what += fmt.Sprintf(" and in %d more plans", more)
-		}
-		list = append(list, report.Off{Declared: what, Reason: "it matches " + strconv.Quote(e.ByDesign.String())})
-	}
-	return list
-}
-
-func (e *explorer) outcome(order int, t task, r *runner, violations []oracle.Violation) report.Outcome {
-	_, _, requests, fired := r.boundary.seen()
-	return report.Outcome{
-		Order: order, Plan: r.plan, Again: e.Again(r.plan, t.transition()), Title: t.transition(), Requests: requests, Fired: fired, Violations: violations, Trace: strings.Join(r.trace.all(), "\n"),
-	}
 }

@@ -71,7 +71,7 @@ func (o *Options) changeOf(c transition.Change, i int) *change {
 }
 
 // transitions returns the changes to try; none if faults are.
-func (o *Options) transitions() ([]task, error) {
+func (o *Options) transitions() ([]*change, error) {
 	if o.Transitions == nil {
 		return nil, nil
 	}
@@ -82,13 +82,9 @@ func (o *Options) transitions() ([]task, error) {
 	if len(changes) == 0 {
 		return nil, fmt.Errorf("%w %q (the API server refuses %d): are there samples of custom resources, with a spec?", ErrNoTransitions, o.Transitions, refused)
 	}
-	var tasks []task
-	for _, c := range changes {
-		tasks = append(tasks, task{change: c})
-	}
 	o.Script = []Step{{Apply: o.Samples, name: "apply the samples"}}
 	o.Progress(fmt.Sprintf("%d transitions; the API server refuses %d others", len(changes), refused))
-	return tasks, nil
+	return changes, nil
 }
 
 // script returns the steps that change an object which works, and change it back.
@@ -102,14 +98,14 @@ func (c *change) script(samples []run.Manifest) []Step {
 
 // tryChange carries out a change of an object that works, and the creation of one that has it from the
 // start, with which it is compared.
-func (e *explorer) tryChange(ctx context.Context, c *change) (*runner, error) {
-	fresh := *e.Options
+func (x *exploration) tryChange(ctx context.Context, c *change) (*runner, error) {
+	fresh := *x.Options
 	fresh.Script = []Step{{Apply: c.samples, name: "create with " + c.Name}}
 	alone, err := fresh.run(ctx, fault.Plan{}, nil)
 	if err != nil || alone.gaveUp() || alone.violates(oracle.NoPanic) || alone.violates(oracle.BecomesIdle) {
 		return alone, err
 	}
-	before, want := e.reference.states[0], alone.checkpoints[0]
+	before, want := x.reference.states[0], alone.checkpoints[0]
 	failed := c.fails(before, want)
 	if failed && c.Kind == transition.Wrong && !alone.reports(c.back.Object) {
 		alone.violate(oracle.MistakeReported, 0, c.Unreported())
@@ -118,9 +114,9 @@ func (e *explorer) tryChange(ctx context.Context, c *change) (*runner, error) {
 	if failed {
 		want = state{} // what worked may stay
 	}
-	changing := *e.Options
-	changing.Script = c.script(e.Samples)
-	r, err := changing.run(ctx, fault.Plan{}, &reference{states: []state{before, want, before}, chance: e.reference.chance, watched: e.reference.watched})
+	changing := *x.Options
+	changing.Script = c.script(x.Samples)
+	r, err := changing.run(ctx, fault.Plan{}, &reference{states: []state{before, want, before}, chance: x.reference.chance, watched: x.reference.watched})
 	if err == nil {
 		r.violations = append(r.violations, slices.DeleteFunc(alone.violations, func(v oracle.Violation) bool { return r.violates(v.Oracle) })...)
 	}

@@ -327,7 +327,7 @@ func TestSummaryOfTransitions(t *testing.T) {
 	for want, outcomes := range map[string][]Outcome{
 		"2 transitions; 6 requests":                         {alone, alone},
 		"2 transitions, 1 of them with a fault; 7 requests": {alone, with},
-		"1 transitions; 0 requests":                         {{Title: "shop/a spec.size: removed"}},
+		"1 transitions; 0 requests":                         {{Plan: fault.Plan{Transition: "shop/a spec.size: removed"}}},
 	} {
 		s := Simulation{}
 		s.Fill(outcomes)

@@ -17,7 +17,6 @@ import (
 type Outcome struct {
 	Order      int // the place of the plan in the list of all plans
 	Plan       fault.Plan
-	Title      string // of what was done in place of faults; empty if the plan says it
 	Again      string // the command that runs it again
 	Requests   int
 	Fired      []bool // for each fault of the plan whether it has struck
@@ -72,16 +71,8 @@ func Key(v oracle.Violation, w *Write) string {
 	return string(v.Oracle) + " " + normalize(text) + " at " + site
 }
 
-// titled returns the plan as the report shows it.
-func (o Outcome) titled() Plan {
-	if o.Title != "" {
-		return Plan{o.Order, o.Title}
-	}
-	return Plan{o.Order, o.Plan.String()}
-}
-
 // isChange reports whether a transition was run.
-func (o Outcome) isChange() bool { return o.Title != "" || o.Plan.Transition != "" }
+func (o Outcome) isChange() bool { return o.Plan.Transition != "" }
 
 // faults counts the faults. A transition counts as one.
 func (o Outcome) faults() int {
@@ -95,7 +86,7 @@ func (o Outcome) faults() int {
 func (o Outcome) example(i int) Example {
 	v := o.Violations[i]
 	e := Example{
-		Plan: o.titled(), Faults: o.faults(), Likelihood: o.Plan.Likelihood(), Note: o.Plan.Note(), Again: o.Again,
+		Plan: Plan{o.Order, o.Plan.String()}, Faults: o.faults(), Likelihood: o.Plan.Likelihood(), Note: o.Plan.Note(), Again: o.Again,
 		What: v.Text, Differences: v.Differences, Write: o.write(i),
 	}
 	if o.Trace != "" {
@@ -186,7 +177,7 @@ func kinds(outcomes []Outcome) []Finding {
 				list = append(list, Finding{})
 			}
 			f := &list[n]
-			plan := o.titled()
+			plan := Plan{o.Order, o.Plan.String()}
 			if !slices.Contains(f.Plans, plan) {
 				f.Plans = append(f.Plans, plan)
 			}

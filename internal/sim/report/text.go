@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
@@ -361,16 +362,21 @@ func (s *Simulation) Incomplete() string {
 		return fmt.Sprintf("a sample of %s plans: -sim.shard=1/1 runs all", number(s.Plans.Total))
 	}
 	if budget, ok := strings.CutPrefix(s.Stopped, Budget); ok {
-		return fmt.Sprintf("budget %s: %s of %s plans%s; -sim.budget=full runs all", budget, number(s.Plans.Run), number(s.Plans.Total), s.notRun())
+		return fmt.Sprintf("budget %s: %s of %s plans%s%s; the budget full runs all", budget, number(s.Plans.Run), number(s.Plans.Total), s.tooFew(), s.notRun())
 	}
 	text := fmt.Sprintf("stopped after %s of %s plans: %s", number(s.Plans.Run), number(s.Plans.Total), s.Stopped)
 	if s.Stopped == TimeLimit {
 		text += "; run the others with a longer -timeout, or split them with -sim.shard"
 	}
-	if s.TooFew() {
-		text += ": too few to find anything; give it more time, or see why a plan takes so long"
+	return text + s.tooFew() + s.notRun()
+}
+
+// tooFew says that a simulation is no success: see [Simulation.TooFew].
+func (s *Simulation) tooFew() string {
+	if !s.TooFew() {
+		return ""
 	}
-	return text + s.notRun()
+	return ": too few to find anything; give it more time, or see why a plan takes so long"
 }
 
 // fewest is how many plans a simulation has to run: with fewer, it has tried less than one of each
@@ -378,8 +384,13 @@ func (s *Simulation) Incomplete() string {
 const fewest = 20
 
 // TooFew reports whether a simulation was stopped before it could find anything, so that it is no
-// success.
+// success. A budget that has a name has as few plans as are wanted.
 func (s *Simulation) TooFew() bool {
+	if budget, ok := strings.CutPrefix(s.Stopped, Budget); ok {
+		if _, err := time.ParseDuration(budget); err != nil {
+			return false
+		}
+	}
 	return s.Stopped != "" && s.Stopped != Sample && s.Plans.Run < min(fewest, s.Plans.Total)
 }
 

@@ -146,7 +146,7 @@ func TestCallsGoOneWay(t *testing.T) {
 	rings.Test(t, "compiles what the packages import")
 	inRoot(t)
 	config := &packages.Config{Mode: packages.LoadSyntax, Env: append(os.Environ(), "GOWORK=off")}
-	loaded, err := packages.Load(config, "./step/...", "./sim", "./internal/sim/actor", "./internal/sim/fakes", "./internal/sim/fault", "./internal/sim/inject",
+	loaded, err := packages.Load(config, "./step/...", "./sim", "./internal/sim/actor", "./internal/sim/explore", "./internal/sim/fakes", "./internal/sim/fault", "./internal/sim/inject",
 		"./internal/sim/needs", "./internal/sim/oracle", "./internal/sim/players", "./internal/sim/schedule", "./internal/sim/writes")
 	must(t, err)
 	for _, p := range loaded {

@@ -104,6 +104,7 @@ var layers = map[string]int{
 	"internal/sim/fault":                      0,
 	"internal/sim/oracle":                     0,
 	"internal/sim/report":                     1,
+	"internal/sim/explore":                    2,
 	"internal/sim/judge/trace":                0,
 	"internal/tools/golden":                   0,
 	"internal/sim/schedule":                   0,

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/ctrlkit/ctrlkit/internal/sim/explore"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/sim/plan/plantest"
@@ -120,8 +121,8 @@ func optionsOf(t *testing.T, name string, w sim.Workload) program.Options {
 	}
 	return program.Options{
 		Program: plantest.Program(t, name), Supervisor: plantest.Supervisor(t), Definitions: definitions, Script: append(steps, program.Step{Delete: []program.Target{target}}),
-		Namespace: "default", Quiet: time.Second, Settle: 6 * time.Second, Parallel: 16, Budget: *budget,
-		Progress: func(string) {}, Again: func(p fault.Plan, _ string) string { return p.String() },
+		Namespace: "default", Quiet: time.Second, Settle: 6 * time.Second, Parallel: 16, Choice: explore.Choice{Budget: explore.Budget{Time: *budget}},
+		Progress: func(string) {}, Again: fault.Plan.String,
 	}
 }
 
@@ -173,12 +174,12 @@ func TestMutantsAsProcesses(t *testing.T) {
 			}
 			o := optionsOf(t, string(m.Bug), m.Workload(m.Bug))
 			if !slices.Contains(unseen, m.Bug) {
-				o.Budget *= 3 // a machine that is busy takes longer
+				o.Budget.Time *= 3 // a machine that is busy takes longer
 			}
 			start := time.Now()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			o.Found = func(string, oracle.Violation) { cancel() } // one is enough
+			o.Found = func(fault.Plan, oracle.Violation) { cancel() } // one is enough
 			s, err := program.Explore(ctx, o)
 			switch {
 			case errors.Is(err, program.ErrReference):

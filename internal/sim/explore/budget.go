@@ -1,14 +1,13 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package explore
 
 import (
 	"cmp"
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -17,47 +16,41 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/report"
 )
 
-// A budget says how many of the plans are run. The zero value is all of them.
-type budget struct {
-	text   string
-	places int           // at how many places each kind of fault is tried; zero: at all
-	time   time.Duration // in which plans are begun; zero: there is no limit
+// A Budget says how many of the plans are run. The zero value is all of them.
+type Budget struct {
+	Time time.Duration // in which plans are begun; zero: there is no limit
+
+	name   string
+	places int // at how many places each kind of fault is tried; zero: at all
 }
 
 // budgets are those that have a name. Which plans one has depends on nothing but the operator and
 // the script: it is the same on each machine.
-var budgets = map[string]budget{
-	"smoke": {text: "smoke", places: 1},
-	"quick": {text: "quick", places: 4},
+var budgets = map[string]Budget{
+	"smoke": {name: "smoke", places: 1},
+	"quick": {name: "quick", places: 4},
 	"full":  {},
 }
 
-// parseBudget reads the name of a budget, or a time.
-func parseBudget(text string) (budget, error) {
+// ParseBudget reads the name of a budget, or a time.
+func ParseBudget(text string) (Budget, error) {
 	if text == "" {
-		return budget{}, nil
+		return Budget{}, nil
 	}
 	if b, ok := budgets[text]; ok {
 		return b, nil
 	}
 	if d, err := time.ParseDuration(text); err == nil && d > 0 {
-		return budget{text: text, time: d}, nil
+		return Budget{name: text, Time: d}, nil
 	}
-	return budget{}, fmt.Errorf("budget %q: want %s, or a time such as 90s or 10m", text, strings.Join(slices.Sorted(maps.Keys(budgets)), ", "))
+	return Budget{}, fmt.Errorf("budget %q: want %s, or a time such as 90s or 10m", text, strings.Join(slices.Sorted(maps.Keys(budgets)), ", "))
 }
 
-// budgetOf returns the budget of a simulation: that of the flag or the environment if there is one,
-// which then also replaces a sample.
-func budgetOf(s *settings) (budget, error) {
-	if text := cmp.Or(*budgetFlag, os.Getenv(BudgetVariable)); text != "" {
-		s.sample = 0
-		return parseBudget(text)
-	}
-	return parseBudget(s.budget)
-}
+// String returns the name of the budget, or its time.
+func (b Budget) String() string { return cmp.Or(b.name, b.Time.String()) }
 
 // of returns which of the plans are in the budget, in order.
-func (b budget) of(plans []fault.Plan, at sites) []int {
+func (b Budget) of(plans []fault.Plan, at sites) []int {
 	most := cmp.Or(b.places, math.MaxInt)
 	tried := map[string]int{}
 	var list []int

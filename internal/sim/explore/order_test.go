@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package explore
 
 import (
 	"slices"
@@ -21,7 +21,7 @@ func TestTellingOrder(t *testing.T) {
 		"refuse write 2: 500", "refuse write 3: 500", "crash after write 3", "panic at read 2", "crash after write 4", "seed 1")
 	at := sites{}
 	for n, what := range []string{"", "create x", "update y status", "update y status", "update y"} {
-		at[placeKey{point: fault.AtWrite, at: n}] = what
+		at[placeKey{point: fault.AtWrite, at: n}] = site{name: what}
 	}
 	tests := []struct {
 		name string
@@ -111,11 +111,11 @@ func TestShardsHaveAllPlansOnce(t *testing.T) {
 		n := rapid.IntRange(1, 9).Draw(t, "shards")
 		var union []int
 		for i := 1; i <= n; i++ {
-			part := shard{i, n}.of(plans, nil)
+			part := Shard{i, n}.of(plans, nil)
 			if len(part) > len(plans)/n+1 || !slices.IsSorted(part) {
 				t.Fatalf("shard %d of %d has %d of %d plans: %v", i, n, len(part), len(plans), part)
 			}
-			if !slices.Equal(part, (shard{i, n}).of(plans, nil)) {
+			if !slices.Equal(part, (Shard{i, n}).of(plans, nil)) {
 				t.Fatal("a shard has other plans the next time")
 			}
 			union = append(union, part...)
@@ -124,20 +124,20 @@ func TestShardsHaveAllPlansOnce(t *testing.T) {
 		if !slices.Equal(union, all) {
 			t.Fatalf("%d shards have the plans %v", n, union)
 		}
-		if !slices.Equal(shard{}.of(plans, nil), all) {
+		if !slices.Equal(Shard{}.of(plans, nil), all) {
 			t.Fatal("without shards, plans are missing")
 		}
 	})
 }
 
 func TestParseShard(t *testing.T) {
-	for text, want := range map[string]shard{"": {}, "1/1": {1, 1}, "2/4": {2, 4}, "4/4": {4, 4}} {
-		if got, err := parseShard(text); err != nil || got != want {
+	for text, want := range map[string]Shard{"": {}, "1/1": {1, 1}, "2/4": {2, 4}, "4/4": {4, 4}} {
+		if got, err := ParseShard(text); err != nil || got != want {
 			t.Errorf("%q: got %v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"0/4", "5/4", "2", "/", "a/b", "2/4/6", "-1/2"} {
-		if got, err := parseShard(text); err == nil {
+		if got, err := ParseShard(text); err == nil {
 			t.Errorf("%q: got %v, want an error", text, got)
 		}
 	}

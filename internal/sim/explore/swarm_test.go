@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package explore
 
 import (
 	"slices"
@@ -13,23 +13,25 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 )
 
-// reads returns a run with n reads.
-func readsOfARun(n int) *reference {
-	r := &reference{}
+// readsOfARun returns the faults of a run with n reads.
+func readsOfARun(n int, allowed func(fault.Kind) bool) []fault.Fault {
+	var places []fault.Place
 	for i := range n {
-		r.places = append(r.places, fault.Place{Point: fault.AtRead, At: i + 1})
+		places = append(places, fault.Place{Point: fault.AtRead, At: i + 1})
 	}
-	return r
+	return Faults(places, allowed)
 }
 
 // A swarm comes after the pairs. Its plans have several faults, differ from each other and with the
 // seed, and are read back as they are printed.
 func TestSwarm(t *testing.T) {
-	swarm := func(options ...Option) []string {
-		all := readsOfARun(30).plans(newSettings(options))
-		return texts(slices.DeleteFunc(all, func(p fault.Plan) bool { return len(p.Faults) < fewestInSwarm }))
+	swarm := func(c Choice, allowed func(fault.Kind) bool) []string {
+		c.Orders = 4
+		plans := c.Plans(readsOfARun(30, allowed))
+		return texts(slices.DeleteFunc(plans, func(p fault.Plan) bool { return len(p.Faults) < fewestInSwarm }))
 	}
-	hundred := swarm(WithSwarm(100), WithPairs(10))
+	noRefusals := func(k fault.Kind) bool { return k != fault.RefuseRead }
+	hundred := swarm(Choice{Swarm: 100, Pairs: 10}, all)
 	sizes := map[int]int{}
 	for _, text := range hundred {
 		plan := mustParse(t, text)[0]
@@ -41,33 +43,34 @@ func TestSwarm(t *testing.T) {
 	if n := len(slices.Compact(slices.Sorted(slices.Values(hundred)))); n != 100 || len(sizes) < 4 {
 		t.Errorf("%d plans differ, with these numbers of faults: %v", n, sizes)
 	}
-	if diff := cmp.Diff(hundred, swarm(WithSwarm(100))); diff != "" {
+	if diff := cmp.Diff(hundred, swarm(Choice{Swarm: 100}, all)); diff != "" {
 		t.Errorf("without pairs, the same seed draws other plans:\n%s", diff)
 	}
-	if diff := cmp.Diff(hundred[:50], swarm(WithSwarm(50))); diff != "" {
+	if diff := cmp.Diff(hundred[:50], swarm(Choice{Swarm: 50}, all)); diff != "" {
 		t.Errorf("a smaller swarm is not the beginning of a larger one:\n%s", diff)
 	}
-	if other := swarm(WithSwarm(100), WithSeed(7)); slices.ContainsFunc(other[:20], func(text string) bool { return slices.Contains(hundred[:20], text) }) {
+	if other := swarm(Choice{Swarm: 100, Seed: 7}, all); slices.ContainsFunc(other[:20], func(text string) bool { return slices.Contains(hundred[:20], text) }) {
 		t.Error("another seed draws the same plans")
 	}
-	for _, text := range swarm(WithSwarm(100), WithoutFault(fault.RefuseRead, "a reason")) {
+	for _, text := range swarm(Choice{Swarm: 100}, noRefusals) {
 		if mustParse(t, text)[0].Has(fault.RefuseRead) {
 			t.Errorf("%q has a fault that is left out", text)
 		}
 	}
-	if few := readsOfARun(1).plans(newSettings([]Option{WithSwarm(10000), WithoutFault(fault.PanicAtRead, "a reason")})); len(few) > 10000 {
+	many := Choice{Swarm: 10000}
+	if few := many.Plans(readsOfARun(1, func(k fault.Kind) bool { return k != fault.PanicAtRead })); len(few) > 10000 {
 		t.Errorf("%d plans", len(few))
 	}
 }
 
 // The shards of a swarm without end have different plans, and together those of the whole swarm.
 func TestShardsOfSwarm(t *testing.T) {
-	whole := newSwarm(3, readsOfARun(30).singles(), nil)
+	whole := newSwarm(&Choice{Seed: 3, Orders: 4}, readsOfARun(30, all), nil)
 	want := texts(whole.draw(60))
 	var got []string
 	for i := range 3 {
-		part := newSwarm(3, readsOfARun(30).singles(), nil)
-		part.part = shard{index: i + 1, n: 3}
+		part := newSwarm(&Choice{Seed: 3, Orders: 4}, readsOfARun(30, all), nil)
+		part.part = Shard{index: i + 1, n: 3}
 		for len(got) == 0 || part.next < whole.next {
 			for _, p := range part.draw(1) {
 				if number := part.seen[p.String()]; number < whole.next {
@@ -85,8 +88,8 @@ func TestShardsOfSwarm(t *testing.T) {
 
 // A swarm without end draws plans when all have begun, and ends with the budget.
 func TestSwarmWithoutEnd(t *testing.T) {
-	s := newSwarm(1, readsOfARun(30).singles(), nil)
-	b := &batch{plans: make([]fault.Plan, 2), order: []int{1, 0}, outcomes: make([]outcome, 2), progress: func(int, int, int) {}, more: func() []fault.Plan { return s.draw(3) }}
+	s := newSwarm(&Choice{Seed: 1, Orders: 4}, readsOfARun(30, all), nil)
+	b := &batch{plans: make([]fault.Plan, 2), order: []int{1, 0}, outcomes: make([]Outcome, 2), progress: func(Progress) {}, known: map[string]bool{}, more: func() []fault.Plan { return s.draw(3) }}
 	var taken []int
 	for range 7 {
 		i, plan, ok := b.take()
@@ -95,7 +98,7 @@ func TestSwarmWithoutEnd(t *testing.T) {
 		}
 		taken = append(taken, i)
 		if i != 5 { // one that was ended before it had an outcome
-			b.finish(i, outcome{Plan: plan.String()})
+			b.finish(i, Outcome{Plan: plan.String()})
 		}
 	}
 	if diff := cmp.Diff([]int{1, 0, 2, 3, 4, 5, 6}, taken); diff != "" {
@@ -105,33 +108,10 @@ func TestSwarmWithoutEnd(t *testing.T) {
 	if len(plans) != 6 || len(outcomes) != 6 || plans[5].String() != outcomes[5].Plan {
 		t.Errorf("run: %q", texts(plans))
 	}
-	b.stop = newStopper(time.Time{})
-	b.stop.spend(budget{text: "1ns", time: 1})
+	b.stop = NewStopper(time.Time{})
+	b.stop.Spend(Budget{name: "1ns", Time: 1}, time.Now())
 	time.Sleep(time.Millisecond)
 	if _, _, ok := b.take(); ok {
 		t.Error("a plan was begun after the time of the budget")
-	}
-}
-
-// What is asked for by the environment is a swarm without end, which needs a time.
-func TestReadSwarm(t *testing.T) {
-	minute := budget{text: "1m", time: time.Minute}
-	for _, test := range []struct {
-		text string
-		b    budget
-		ok   bool
-	}{{"7", minute, true}, {"7", budget{}, false}, {"x", minute, false}} {
-		t.Setenv(SwarmVariable, test.text)
-		s := newSettings([]Option{WithSample(5), WithSwarm(9), WithSeed(3)})
-		if err := s.readSwarm(test.b); (err == nil) != test.ok {
-			t.Errorf("%q in %q: %v", test.text, test.b.text, err)
-		}
-		if test.ok && (s.seed != 7 || !s.only || !s.endless || s.sample != 0 || s.swarm != 0) {
-			t.Errorf("%q: got %+v", test.text, s)
-		}
-	}
-	t.Setenv(SwarmVariable, "")
-	if err := newSettings([]Option{WithSwarm(-1)}).readSwarm(budget{}); err == nil {
-		t.Error("a swarm has -1 plans")
 	}
 }

@@ -1,16 +1,12 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package explore
 
 import (
-	"cmp"
-	"fmt"
 	"math/bits"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 )
@@ -27,13 +23,13 @@ const (
 // strike. Each plan has weights of its own, because plans that have a little of everything are all
 // alike: most find nothing but what one of the frequent faults shows.
 type swarm struct {
-	seed   uint64
+	choice *Choice
 	faults []candidate       // all that can strike, in the order in which a plan lists them
 	kinds  []fault.Kind      // of the faults, each once
 	widths int               // how many times a part of the run can be halved that has some writes
 	seen   map[string]uint64 // the plans that it does not draw again, with the numbers of its own
 	next   uint64            // the number of the next plan
-	part   shard             // plans of other shards are drawn and left out
+	part   Shard             // plans of other shards are drawn and left out
 }
 
 // A candidate is a fault that a swarm may draw.
@@ -53,8 +49,8 @@ type weights struct {
 }
 
 // newSwarm returns the swarm of a run. It draws none of the plans that are run anyway.
-func newSwarm(seed uint64, faults []fault.Fault, anyway []fault.Plan) *swarm {
-	s := &swarm{seed: seed, seen: map[string]uint64{}}
+func newSwarm(choice *Choice, faults []fault.Fault, anyway []fault.Plan) *swarm {
+	s := &swarm{choice: choice, seen: map[string]uint64{}}
 	last := map[placeKey]int{}
 	for _, f := range faults {
 		of := placeOf(f.Kind.Point(), 0, f.Of)
@@ -80,13 +76,13 @@ func (s *swarm) draw(n int) []fault.Plan {
 	for tries := 0; len(list) < n && tries < 20*n*max(1, s.part.n); tries++ {
 		number := s.next
 		s.next++
-		plan := s.plan(rand.New(rand.NewPCG(s.seed, number)))
+		plan := s.plan(rand.New(rand.NewPCG(s.choice.Seed, number)))
 		text := plan.String()
 		if _, seen := s.seen[text]; seen || len(plan.Faults) < fewestInSwarm {
 			continue
 		}
 		s.seen[text] = number
-		if s.part.whole() || number%uint64(s.part.n) == uint64(s.part.index-1) {
+		if s.part.Whole() || number%uint64(s.part.n) == uint64(s.part.index-1) {
 			list = append(list, plan)
 		}
 	}
@@ -128,7 +124,7 @@ func (s *swarm) weights(random *rand.Rand) weights {
 		// Without them half of the time: they hide what happens without them.
 		clients: max(0, random.IntN(6)-2),
 		watches: max(0, random.IntN(6)-2),
-		order:   uint64(random.IntN(seedsOfPairs)),
+		order:   uint64(random.IntN(max(1, s.choice.Orders))),
 	}
 	width := 1 / float64(int(1)<<random.IntN(s.widths+1))
 	w.begin = random.Float64() * (1 - width)
@@ -166,26 +162,4 @@ func (s *swarm) pick(random *rand.Rand, w weights, possible map[fault.Kind][]int
 		}
 	}
 	return 0 // not reached: total is the sum of the weights
-}
-
-// readSwarm reads what the flags and the environment say about swarms. They run a swarm instead of
-// all other plans.
-func (s *settings) readSwarm(b budget) error {
-	s.seed = cmp.Or(*seedFlag, s.seed)
-	if *swarmFlag != 0 {
-		s.swarm, s.only, s.sample = *swarmFlag, true, 0
-	} else if text := os.Getenv(SwarmVariable); text != "" {
-		seed, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return fmt.Errorf("%s: %w", SwarmVariable, err)
-		}
-		if b.time == 0 {
-			return fmt.Errorf("a swarm without end needs a budget of time, such as 10m, not %q", b.text)
-		}
-		s.seed, s.only, s.endless, s.sample, s.swarm = seed, true, true, 0, 0
-	}
-	if s.swarm < 0 {
-		return fmt.Errorf("a swarm can't have %d plans", s.swarm)
-	}
-	return nil
 }

@@ -1,9 +1,10 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package explore
 
 import (
+	"context"
 	"slices"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
@@ -18,32 +19,76 @@ const (
 	maxFewer   = 250
 )
 
-// shrink returns the simplest plan that it finds which shows the same as plan: with fewer faults,
+// Fill fills in what plans have shown, and makes the plans of the findings smaller that are printed in
+// full, where a smaller one shows the same. It returns the outcomes of these plans.
+func (e *Explorer) Fill(ctx context.Context, s *report.Simulation, list []report.Outcome) []report.Outcome {
+	s.Plans.Total = len(list)
+	for _, kind := range s.Plans.NotRun {
+		s.Plans.Total += kind.Plans
+	}
+	s.Fill(list)
+	var smaller []report.Outcome
+	for n, f := range s.Worst() {
+		if n == report.DefaultFull || s.Stopped == report.Interrupted {
+			break
+		}
+		plan, err := fault.ParsePlan(f.Example.Text)
+		if err != nil || e.OnlyFewer && len(plan.Faults) < 2 {
+			continue
+		}
+		simplest, o, ok := e.Shrink(ctx, plan, f)
+		if !ok {
+			continue
+		}
+		shrunk := e.Report(Ran{f.Example.Order, simplest, o})
+		at := slices.IndexFunc(s.Findings, func(other report.Finding) bool { return other.Key == f.Key })
+		s.Findings[at].Show(shrunk, shows(o, f))
+		s.Findings[at].Key = f.Key // what differs most may be something else now
+		smaller = append(smaller, shrunk)
+	}
+	return smaller
+}
+
+// Shrink returns the simplest plan that it finds which shows the same as plan: with fewer faults,
 // with faults that are more likely or have smaller numbers, and without an order that does not
 // matter.
-func (e *explorer) shrink(plan fault.Plan, shown report.Finding) (simplest fault.Plan, o outcome, simpler bool) {
+func (e *Explorer) Shrink(ctx context.Context, plan fault.Plan, shown report.Finding) (simplest fault.Plan, o Outcome, simpler bool) {
 	quiet := *e // these plans are not among those that are counted
-	quiet.progress, quiet.found = func(int, int, int) {}, nil
-	simplest, o, simpler = fewer(plan, func(plans []fault.Plan) (int, outcome, error) { return quiet.first(plans, shown) })
+	quiet.Progress, quiet.Found, quiet.Repeat, quiet.Stop = func(Progress) {}, nil, 0, e.Rest
+	simplest, o, simpler = fewer(plan, func(plans []fault.Plan) (int, Outcome, error) { return quiet.first(ctx, plans, shown) })
 	for range maxShrinks {
 		candidates := e.simpler(simplest)
 		if len(candidates) == 0 {
 			break
 		}
-		i, found, err := quiet.first(candidates, shown)
+		i, found, err := quiet.first(ctx, candidates, shown)
 		if err != nil || i < 0 {
 			break
 		}
 		simplest, o, simpler = candidates[i], found, true
 	}
+	if simpler && e.Repeat > 0 {
+		quiet.Repeat = e.Repeat
+		quiet.again(ctx, simplest, &o)
+	}
 	return simplest, o, simpler
+}
+
+// again runs the plan again that is the simplest: see [Explorer.confirm].
+func (e *Explorer) again(ctx context.Context, plan fault.Plan, o *Outcome) {
+	r, err := e.Start()
+	if err != nil {
+		return
+	}
+	defer r.Stop()
+	_ = e.confirm(ctx, r, plan, o) //nolint:errcheck // it was run before: what it has shown stands
 }
 
 // fewer returns a plan with as few of the faults of a plan as are needed to show the same, by delta
 // debugging: it leaves out halves, then quarters, and at last single faults, until each fault is
 // needed. Then it tries the same with other numbers. A plan of two faults is left to simpler. The function first returns which of several plans
 // is the first that shows the same, or -1.
-func fewer(plan fault.Plan, first func([]fault.Plan) (int, outcome, error)) (fewest fault.Plan, o outcome, fewer bool) {
+func fewer(plan fault.Plan, first func([]fault.Plan) (int, Outcome, error)) (fewest fault.Plan, o Outcome, fewer bool) {
 	fewest = plan
 	tried := 0
 	for parts := 2; len(fewest.Faults) > 2; {
@@ -122,13 +167,13 @@ func renumbered(plan fault.Plan) []fault.Plan {
 
 // first returns the first of several plans that shows the same as a violation, or -1. Most of the
 // plans after it are not run.
-func (e *explorer) first(plans []fault.Plan, shown report.Finding) (int, outcome, error) {
-	e.until = []oracle.Name{shown.Oracle}
+func (e *Explorer) first(ctx context.Context, plans []fault.Plan, shown report.Finding) (int, Outcome, error) {
+	e.Until = []oracle.Name{shown.Oracle}
 	for begin := 0; begin < len(plans); {
 		before := begin
-		outcomes, err := e.run(plans[begin:])
+		outcomes, err := e.Run(ctx, plans[begin:])
 		if err != nil {
-			return -1, outcome{}, err
+			return -1, Outcome{}, err
 		}
 		for _, o := range outcomes {
 			if o.Plan == "" {
@@ -143,11 +188,11 @@ func (e *explorer) first(plans []fault.Plan, shown report.Finding) (int, outcome
 			break // the time of the test is over
 		}
 	}
-	return -1, outcome{}, nil
+	return -1, Outcome{}, nil
 }
 
 // shows returns which violation of an outcome is of the kind of a finding of another plan, or -1.
-func shows(o outcome, f report.Finding) int {
+func shows(o Outcome, f report.Finding) int {
 	for i, v := range o.Violations {
 		if report.Key(v, o.write(i)) == f.Key {
 			return i
@@ -165,7 +210,7 @@ func shows(o outcome, f report.Finding) int {
 }
 
 // simpler returns the plans that are one step simpler than a plan, the simplest first.
-func (e *explorer) simpler(plan fault.Plan) []fault.Plan {
+func (e *Explorer) simpler(plan fault.Plan) []fault.Plan {
 	var list []fault.Plan
 	for _, f := range plan.Faults {
 		if len(plan.Faults) == 2 { // of more, fewer has found out which are needed
@@ -178,9 +223,12 @@ func (e *explorer) simpler(plan fault.Plan) []fault.Plan {
 	if plan.Seed != 0 {
 		list = append(list, fault.Plan{Transition: plan.Transition, Faults: plan.Faults})
 	}
+	if e.OnlyFewer {
+		return list
+	}
 	for i, f := range plan.Faults {
 		for _, milder := range f.Milder(e.place(f)) {
-			if _, skipped := e.skipped[milder.Kind]; skipped {
+			if !e.Allowed(milder.Kind) {
 				continue
 			}
 			faults := slices.Clone(plan.Faults)
@@ -205,12 +253,12 @@ func compatible(faults []fault.Fault) bool {
 }
 
 // place returns the place of a fault in the run without faults, or nil.
-func (e *explorer) place(f fault.Fault) *fault.Place {
-	i := slices.IndexFunc(e.places, func(p fault.Place) bool {
+func (e *Explorer) place(f fault.Fault) *fault.Place {
+	i := slices.IndexFunc(e.Places, func(p fault.Place) bool {
 		return p.Point == f.Kind.Point() && p.At == f.At && (p.Point != fault.AtEvent || p.Of == f.Of)
 	})
 	if i < 0 {
 		return nil
 	}
-	return &e.places[i]
+	return &e.Places[i]
 }

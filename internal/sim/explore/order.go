@@ -1,15 +1,13 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sim
+package explore
 
 import (
 	"cmp"
-	"fmt"
 	"math/bits"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
@@ -19,14 +17,22 @@ import (
 // much can be learned when there is little time. Plans without faults come first. Then the kinds of
 // faults, or of transitions, take turns, those more often that find more; each kind strikes first
 // where it has not struck yet, and there first where no other kind has, at places all over the run.
-// Pairs come last, and swarms after them.
+// Repeated reads show what the first one has, and follow. Pairs come last, and swarms after them.
 func telling(plans []fault.Plan, at sites) []int { return inTurns(plans, at, weightOf) }
+
+// Order returns the places in a list of plans in the order in which they are begun. The places of the
+// run without faults may be unknown.
+func Order(plans []fault.Plan, places []fault.Place) []int { return telling(plans, sitesOf(places)) }
 
 // inTurns is telling, with other weights of the kinds of faults.
 func inTurns(plans []fault.Plan, at sites, weight func(fault.Fault) int) []int {
 	var none, pairs []int
-	turns := &turns{at: at, used: map[string]int{}}
+	first, repeated := &turns{at: at, used: map[string]int{}}, &turns{at: at, used: map[string]int{}}
 	for i, p := range plans {
+		turns := first
+		if at.of(p).repeated {
+			turns = repeated
+		}
 		switch n := len(p.Faults); {
 		case p.Transition != "" && n == 0:
 			turns.add(kindOfChange(p), usual, i)
@@ -39,7 +45,7 @@ func inTurns(plans []fault.Plan, at sites, weight func(fault.Fault) int) []int {
 			pairs = append(pairs, i)
 		}
 	}
-	return slices.Concat(none, turns.order(plans), pairs)
+	return slices.Concat(none, first.order(plans), repeated.order(plans), pairs)
 }
 
 // usual is the weight of a kind of fault: it has so many turns while one of twice the weight has
@@ -104,7 +110,7 @@ func (t *turns) order(plans []fault.Plan) []int {
 	for _, k := range t.kinds {
 		left += len(k.plans)
 		for _, i := range spread(k.plans) {
-			k.addAt(t.at.of(plans[i]), i)
+			k.addAt(t.at.of(plans[i]).name, i)
 		}
 	}
 	order := make([]int, 0, left)
@@ -139,7 +145,13 @@ func (k *kindOfFault) take(used map[string]int) (plan int) {
 }
 
 // sites has what is done at places of a run, by the place.
-type sites map[placeKey]string
+type sites map[placeKey]site
+
+// site is what is done at a place, and whether it is the same as before, with nothing changed since.
+type site struct {
+	name     string
+	repeated bool
+}
 
 // placeKey is a place: which of its point, and at events of which kind.
 type placeKey struct {
@@ -155,7 +167,7 @@ var numbers = regexp.MustCompile(`\d+`)
 func sitesOf(places []fault.Place) sites {
 	at := sites{}
 	for _, p := range places {
-		at[placeOf(p.Point, p.At, p.Of)] = numbers.ReplaceAllString(p.Site, "N")
+		at[placeOf(p.Point, p.At, p.Of)] = site{numbers.ReplaceAllString(p.Site, "N"), p.Repeated}
 	}
 	return at
 }
@@ -168,10 +180,10 @@ func placeOf(point fault.Point, at int, of string) placeKey {
 	return placeKey{point, at, of}
 }
 
-// of returns the site of a plan with one fault; "" where it is not known.
-func (at sites) of(p fault.Plan) string {
+// of returns the site of a plan with one fault; the zero value where it is not known.
+func (at sites) of(p fault.Plan) site {
 	if len(p.Faults) != 1 || p.Transition != "" {
-		return ""
+		return site{}
 	}
 	f := p.Faults[0]
 	return at[placeOf(f.Kind.Point(), f.At, f.Of)]
@@ -195,43 +207,6 @@ func spread(list []int) []int {
 		}
 	}
 	return out
-}
-
-// A shard is a part of the plans: the index-th of n, from 1. The zero value is all of them.
-type shard struct{ index, n int }
-
-// parseShard reads "2/4".
-func parseShard(text string) (shard, error) {
-	if text == "" {
-		return shard{}, nil
-	}
-	a, b, _ := strings.Cut(text, "/")
-	index, err := strconv.Atoi(a)
-	n, err2 := strconv.Atoi(b)
-	if err != nil || err2 != nil || index < 1 || index > n {
-		return shard{}, fmt.Errorf("shard %q: want one like 2/4, the second of four", text)
-	}
-	return shard{index, n}, nil
-}
-
-func (s shard) String() string { return fmt.Sprintf("%d/%d", s.index, s.n) }
-
-// whole reports whether the shard is all plans.
-func (s shard) whole() bool { return s.n <= 1 }
-
-// first reports whether the shard is the first one, or all plans.
-func (s shard) first() bool { return s.index <= 1 }
-
-// of returns which of the plans belong to the shard, in order. Every shard gets plans of all kinds.
-func (s shard) of(plans []fault.Plan, at sites) []int {
-	var list []int
-	for place, i := range telling(plans, at) {
-		if s.whole() || place%s.n == s.index-1 {
-			list = append(list, i)
-		}
-	}
-	slices.Sort(list)
-	return list
 }
 
 // sample returns which n of the plans belong to a sample, in order. It has as many kinds of faults as
