@@ -4,9 +4,7 @@
 package program
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -19,6 +17,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/inject"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/sim/memory"
 )
 
 // A boundary is between an operator and the API server. It counts the writes and reads of the
@@ -69,18 +68,8 @@ func newBoundary(p fault.Plan, t *trace, o *oracles) *boundary {
 const watchVerb = "watch "
 
 // wrap returns a handler that is between clients and next.
-func (b *boundary) wrap(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			panic(http.ErrAbortHandler) // the client is gone
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		request, err := apiserver.NewRequest(r.Method, r.URL.String(), r.Header.Get("Content-Type"), body)
-		if err != nil {
-			next.ServeHTTP(w, r)
-			return
-		}
+func (b *boundary) wrap(next memory.Handler) memory.Handler {
+	return func(w http.ResponseWriter, r *http.Request, request *apiserver.Request) {
 		if cluster.Ignored(request.Resource) && request.Resource.Resource == "events" && request.Verb == "create" {
 			b.oracles.see(func(j *judge.Judge) { j.Event(request) })
 		}
@@ -97,7 +86,7 @@ func (b *boundary) wrap(next http.Handler) http.Handler {
 		default:
 			b.strike(w, r, next, point, number, request, strikes)
 		}
-	})
+	}
 }
 
 // pointOf returns whether a request is a write or a read that counts, and 0 for any other.
@@ -262,7 +251,7 @@ func (b *boundary) works() (works, caughtUp bool) {
 }
 
 // serve answers a request and records it.
-func (b *boundary) serve(w http.ResponseWriter, r *http.Request, next http.Handler, point fault.Point, number int, request *apiserver.Request) {
+func (b *boundary) serve(w http.ResponseWriter, r *http.Request, next memory.Handler, point fault.Point, number int, request *apiserver.Request) {
 	b.note(point, number, request, b.oracles.serve(w, r, next, request))
 }
 
@@ -276,7 +265,7 @@ func (b *boundary) note(point fault.Point, number int, r *apiserver.Request, cod
 }
 
 // strike answers a request as faults want it.
-func (b *boundary) strike(w http.ResponseWriter, r *http.Request, next http.Handler, point fault.Point, number int, request *apiserver.Request, faults []fault.Fault) {
+func (b *boundary) strike(w http.ResponseWriter, r *http.Request, next memory.Handler, point fault.Point, number int, request *apiserver.Request, faults []fault.Fault) {
 	for _, f := range faults {
 		b.trace.add("sim", "fault", f.String())
 	}

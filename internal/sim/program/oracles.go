@@ -12,6 +12,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
+	"github.com/ctrlkit/ctrlkit/internal/sim/memory"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/sim/trial"
 )
@@ -67,16 +68,16 @@ func (o *oracles) changed(c apiserver.Change) {
 }
 
 // serve lets a request be answered, and shows them a write and its answer. It returns the code.
-func (o *oracles) serve(w http.ResponseWriter, r *http.Request, next http.Handler, request *apiserver.Request) int {
+func (o *oracles) serve(w http.ResponseWriter, r *http.Request, next memory.Handler, request *apiserver.Request) int {
 	answer := &answering{ResponseWriter: w, response: apiserver.Response{Code: http.StatusOK}}
 	if pointOf(request) != fault.AtWrite {
-		next.ServeHTTP(answer, r)
+		next(answer, r, request)
 		return answer.response.Code
 	}
 	o.writing.Lock()
 	defer o.writing.Unlock()
 	o.see(func(j *judge.Judge) { j.BeforeWrite(request) })
-	next.ServeHTTP(answer, r)
+	next(answer, r, request)
 	answer.response.Body = answer.body.Bytes()
 	o.see(func(j *judge.Judge) { j.AfterWrite(request, &answer.response) })
 	return answer.response.Code

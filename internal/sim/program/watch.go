@@ -22,6 +22,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/inject"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/sim/memory"
 )
 
 // How long things last.
@@ -46,7 +47,7 @@ type lag struct {
 }
 
 // watch answers a watch. Its events are counted by kind, and faults strike at them.
-func (b *boundary) watch(w http.ResponseWriter, r *http.Request, next http.Handler, request *apiserver.Request) {
+func (b *boundary) watch(w http.ResponseWriter, r *http.Request, next memory.Handler, request *apiserver.Request) {
 	kind := request.Resource.GroupResource().String()
 	selection, version := selectionOf(request), request.Query.Get("resourceVersion")
 	if b.unexpire(request) && version != "" && version != "0" && !request.Query.Has("sendInitialEvents") {
@@ -60,7 +61,7 @@ func (b *boundary) watch(w http.ResponseWriter, r *http.Request, next http.Handl
 	if request.Query.Has("sendInitialEvents") || version == "" || version == "0" {
 		events.first = b.version()
 	}
-	next.ServeHTTP(events, r.WithContext(ctx))
+	next(events, r.WithContext(ctx), request)
 }
 
 // selectionOf returns what a list or a watch is about.
