@@ -41,13 +41,12 @@ func Reading(next func(http.ResponseWriter, *http.Request, *Request)) http.Handl
 
 // ServeRequest answers a request that [Reading] has read, as the handler of [Server.Handler] does.
 func (s *Server) ServeRequest(w http.ResponseWriter, r *http.Request, request *Request, turn sync.Locker) {
-	write(w, r, s.atTurn(r, request, turn))
-}
-
-func (s *Server) atTurn(r *http.Request, request *Request, turn sync.Locker) *http.Response {
-	turn.Lock()
-	defer turn.Unlock()
-	return s.roundTrip(r, request)
+	answer := func() *http.Response {
+		turn.Lock()
+		defer turn.Unlock()
+		return s.roundTrip(r, request)
+	}
+	write(w, r, answer())
 }
 
 // Send sends the response to a request.
