@@ -4,7 +4,6 @@
 package apiserver
 
 import (
-	"bytes"
 	"io"
 	"maps"
 	"net/http"
@@ -23,35 +22,36 @@ func (s *Server) Handler(turn sync.Locker) http.Handler {
 	if turn == nil {
 		turn = &sync.Mutex{}
 	}
-	return &handler{s, turn}
+	return Reading(func(w http.ResponseWriter, r *http.Request, request *Request) { s.ServeRequest(w, r, request, turn) })
 }
 
-type handler struct {
-	server *Server
-	turn   sync.Locker
+// Reading returns a handler that reads requests, which next answers. The whole body is read first: a
+// client that is slow must not keep others from their turns.
+func Reading(next func(http.ResponseWriter, *http.Request, *Request)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		request, err := ParseRequest(r)
+		if err != nil {
+			fail(apierrors.NewBadRequest(err.Error())).response().Send(w, r)
+			return
+		}
+		request.remote = true
+		next(w, r, request)
+	})
 }
 
-func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// The body is read first: a client that is slow must not keep others from their turns.
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-	if err != nil {
-		write(w, r, fail(apierrors.NewBadRequest("reading the body of the request: "+err.Error())).response().HTTP(r))
-		return
+// ServeRequest answers a request that [Reading] has read, as the handler of [Server.Handler] does.
+func (s *Server) ServeRequest(w http.ResponseWriter, r *http.Request, request *Request, turn sync.Locker) {
+	answer := func() *http.Response {
+		turn.Lock()
+		defer turn.Unlock()
+		return s.roundTrip(r, request)
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	request, err := ParseRequest(r)
-	if err != nil {
-		write(w, r, fail(err).response().HTTP(r))
-		return
-	}
-	request.remote = true
-	write(w, r, h.answer(r, request))
+	write(w, r, answer())
 }
 
-func (h *handler) answer(r *http.Request, request *Request) *http.Response {
-	h.turn.Lock()
-	defer h.turn.Unlock()
-	return h.server.roundTrip(r, request)
+// Send sends the response to a request.
+func (r *Response) Send(w http.ResponseWriter, request *http.Request) {
+	write(w, request, r.HTTP(request))
 }
 
 // write sends an answer. What a watch sends is flushed event by event.

@@ -16,7 +16,7 @@ import (
 
 // A Catalog records every place of a run at which a fault can strike. A nil one records nothing.
 type Catalog struct {
-	places map[fault.Point][]fault.Place
+	places []fault.Place
 	seen   map[string]int // events so far, by kind
 }
 
@@ -25,13 +25,21 @@ func (c *Catalog) note(p fault.Place) {
 	if c == nil {
 		return
 	}
-	if c.places == nil {
-		c.places, c.seen = map[fault.Point][]fault.Place{}, map[string]int{}
-	}
 	if p.Point == fault.AtEvent {
+		if c.seen == nil {
+			c.seen = map[string]int{}
+		}
 		c.seen[p.Of] = p.At
 	}
-	c.places[p.Point] = append(c.places[p.Point], p)
+	c.places = append(c.places, p)
+}
+
+// All returns what was recorded, in the order in which it happened.
+func (c *Catalog) All() []fault.Place {
+	if c == nil {
+		return nil
+	}
+	return slices.Clone(c.places)
 }
 
 // Places returns what was recorded, in the order in which plans are tried. complete fills in what
@@ -42,7 +50,7 @@ func (c *Catalog) Places(checkpoints int, complete func(*fault.Place)) []fault.P
 		places = append(places, fault.Place{Point: fault.WhenIdle, At: n + 1})
 	}
 	for _, point := range []fault.Point{fault.AtWrite, fault.AtRead, fault.AtCall, fault.AtEvent, fault.AtDeletion, fault.AtDetour} {
-		places = append(places, c.places[point]...)
+		places = append(places, slices.DeleteFunc(c.All(), func(p fault.Place) bool { return p.Point != point })...)
 	}
 	for i := range places {
 		complete(&places[i])
@@ -55,10 +63,16 @@ func (c *Catalog) write(in *cluster.Cluster, n int, r *apiserver.Request) {
 	if c == nil {
 		return
 	}
+	p := placeOf(in, n, r)
+	p.Write.Seen = maps.Clone(c.seen)
+	c.note(p)
+}
+
+// placeOf returns a write as a place.
+func placeOf(in *cluster.Cluster, n int, r *apiserver.Request) fault.Place {
 	target := cluster.TargetOf(r)
 	w := &fault.Write{
-		Verb: r.Verb, Subresource: r.Subresource, Seen: maps.Clone(c.seen),
-		Named: (r.Verb == "create" || cluster.IsApply(r)) && !strings.HasSuffix(target, "*"),
+		Verb: r.Verb, Subresource: r.Subresource, Named: (r.Verb == "create" || cluster.IsApply(r)) && r.Subresource == "" && !strings.HasSuffix(target, "*"),
 	}
 	if created, ok := cluster.CreatedBy(r); ok {
 		w.Owned = cluster.IsOwned(created)
@@ -84,7 +98,7 @@ func (c *Catalog) write(in *cluster.Cluster, n int, r *apiserver.Request) {
 			w.Annotated = append(w.Annotated, of)
 		}
 	}
-	c.note(fault.Place{Point: fault.AtWrite, At: n, Site: cluster.Describe(r), Write: w})
+	return fault.Place{Point: fault.AtWrite, At: n, Site: cluster.Describe(r), Write: w, Withholdable: in.Withholdable()}
 }
 
 // holdsUsersObjects reports whether an object is a Namespace with objects of users in it: no one

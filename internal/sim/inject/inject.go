@@ -193,7 +193,7 @@ func (in *Injector) Start() {
 // Deletion lets the faults strike that come before a user deletes something.
 func (in *Injector) Deletion() {
 	in.deletions++
-	in.Catalog.note(fault.Place{Point: fault.AtDeletion, At: in.deletions})
+	in.Catalog.note(fault.Place{Point: fault.AtDeletion, At: in.deletions, Withholdable: in.Cluster.Withholdable()})
 	for _, f := range in.due(fault.AtDeletion, in.deletions, "") {
 		in.fire(f, "sim")
 		in.Actors.Withhold(f.Of)

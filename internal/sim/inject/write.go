@@ -5,6 +5,7 @@ package inject
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/actor"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
@@ -30,9 +31,9 @@ type writeEffect struct {
 	// actor is who does it, in the trace. Empty stands for the process.
 	actor string
 
-	// only reports whether it can strike: in a pair, the write may be another one than in the run
-	// whose places the plan was made of. nil: at each write.
-	only func(in *Injector, w *Write) bool
+	// fits reports whether it can strike: in a pair, and in real time, the write may be another one
+	// than in the run whose places the plan was made of. nil: at each write.
+	fits func(in *Injector, f fault.Fault, w *Write) bool
 
 	// before strikes before the write. The write does not happen when it returns an answer, or
 	// when it is held.
@@ -41,7 +42,7 @@ type writeEffect struct {
 	// prepare is called just before the write, and does not count as striking.
 	prepare func(in *Injector, w *Write)
 
-	// after strikes after the write, if when is nil or returns true, as only does. What it returns
+	// after strikes after the write, if when is nil or returns true. What it returns
 	// replaces the answer.
 	when  func(w *Write) bool
 	after func(in *Injector, f fault.Fault, w *Write) *Answer
@@ -75,6 +76,18 @@ func toProcess(do func(Process, fault.Fault)) func(*Injector, fault.Fault, *Writ
 
 func crash(_ *Injector, _ fault.Fault, w *Write) *Answer { return crashed(w.Process) }
 
+// isOfKind reports whether a write is one at which a plan can have the fault.
+func isOfKind(in *Injector, f fault.Fault, w *Write) bool {
+	place := placeOf(in.Cluster, w.n, w.Request)
+	return slices.Contains(place.Faults(), f)
+}
+
+// isThere reports whether the object is there that a fault is about.
+func isThere(in *Injector, f fault.Fault, _ *Write) bool {
+	_, err := in.Cluster.LookUp(f.Of)
+	return err == nil
+}
+
 // writeEffects has the faults at writes.
 var writeEffects = map[fault.Kind]writeEffect{
 	fault.CrashBeforeWrite: {before: crash},
@@ -95,19 +108,17 @@ var writeEffects = map[fault.Kind]writeEffect{
 		w.Turn.Pause(f.For)
 		return held
 	}},
-	fault.TouchBeforeWrite:       {before: toWrite((*actor.Actors).Touch)},
-	fault.OccupyName:             {before: toWrite((*actor.Actors).Occupy)},
-	fault.OccupyNameByController: {before: toWrite((*actor.Actors).OccupyByController)},
-	fault.LeaveOrphan:            {before: toWrite((*actor.Actors).LeaveOrphan)},
-	fault.DeleteBeforeWrite: {
-		only:   func(in *Injector, w *Write) bool { return isChild(in.Cluster, w.Request) },
-		before: toWrite((*actor.Actors).DeleteTarget),
-	},
+	fault.TouchBeforeWrite:       {fits: isOfKind, before: toWrite((*actor.Actors).Touch)},
+	fault.OccupyName:             {fits: isOfKind, before: toWrite((*actor.Actors).Occupy)},
+	fault.OccupyNameByController: {fits: isOfKind, before: toWrite((*actor.Actors).OccupyByController)},
+	fault.LeaveOrphan:            {fits: isOfKind, before: toWrite((*actor.Actors).LeaveOrphan)},
+	fault.DeleteBeforeWrite:      {fits: isOfKind, before: toWrite((*actor.Actors).DeleteTarget)},
+
 	fault.MutateWrite:  {before: toWrite((*actor.Actors).MutateWritesOf)},
 	fault.StopAtWrite:  {before: toProcess(func(p Process, _ fault.Fault) { p.Stop() })},
 	fault.SecondLeader: {before: toProcess(func(p Process, _ fault.Fault) { p.StartSecond() })},
 	fault.JumpClock:    {before: toProcess(func(p Process, f fault.Fault) { p.JumpClock(f.For) })},
-	fault.Withhold:     {before: toObject((*actor.Actors).Withhold)},
+	fault.Withhold:     {fits: isThere, before: toObject((*actor.Actors).Withhold)},
 
 	fault.CrashAfterWrite: {after: crash},
 	fault.RestartInPast: {after: func(in *Injector, f fault.Fault, w *Write) *Answer {
@@ -115,15 +126,15 @@ var writeEffects = map[fault.Kind]writeEffect{
 		return crashed(w.Process)
 	}},
 	fault.LoseWriteAnswer: {after: func(_ *Injector, f fault.Fault, w *Write) *Answer { return lostAnswer(f.How, w.Request) }},
-	fault.Recreate:        {actor: "user", after: toObject((*actor.Actors).Recreate)},
-	fault.DeleteAndCreate: {actor: "user", after: toObject((*actor.Actors).DeleteAndCreate)},
+	fault.Recreate:        {fits: isThere, actor: "user", after: toObject((*actor.Actors).Recreate)},
+	fault.DeleteAndCreate: {fits: isThere, actor: "user", after: toObject((*actor.Actors).DeleteAndCreate)},
 	fault.Vanish: {
 		actor:   "user",
 		prepare: func(in *Injector, w *Write) { w.addsFinalizer = addsFinalizer(in.Cluster, w.Request) },
 		when:    func(w *Write) bool { return w.done && w.addsFinalizer },
 		after:   toWrite((*actor.Actors).Vanish),
 	},
-	fault.WipeStatus:       {actor: "other", after: toObject((*actor.Actors).WipeStatus)},
+	fault.WipeStatus:       {fits: isThere, actor: "other", after: toObject((*actor.Actors).WipeStatus)},
 	fault.StripAnnotations: {actor: "other", after: toObject((*actor.Actors).StripAnnotations)},
 	fault.Fight: {
 		actor:   "other",
@@ -142,10 +153,13 @@ func (in *Injector) Write(w *Write) *Answer {
 	in.writes++
 	w.n = in.writes
 	in.Catalog.write(in.Cluster, w.n, w.Request)
-	faults := in.due(fault.AtWrite, w.n, "")
+	faults := slices.DeleteFunc(in.due(fault.AtWrite, w.n, ""), func(f *planned) bool {
+		fits := writeEffects[f.Kind].fits
+		return fits != nil && !fits(in, f.Fault, w)
+	})
 	for _, f := range faults {
 		effect := writeEffects[f.Kind]
-		if effect.before == nil || effect.only != nil && !effect.only(in, w) {
+		if effect.before == nil {
 			continue
 		}
 		in.fire(f, cmp.Or(effect.actor, w.Actor))

@@ -186,8 +186,10 @@ func (c *Cluster) readOne(resource schema.GroupVersionResource) ([]schema.GroupV
 
 // haveNamespace makes up the namespace of objects if namespaces could not be read.
 func (c *Cluster) haveNamespace(name string) error {
-	if _, err := c.do("server", "kube-apiserver", http.MethodGet, "/api/v1/namespaces/"+name, "", nil); err == nil {
-		return nil
+	for _, o := range c.server.Objects() {
+		if o.Resource == namespaces && o.Name == name {
+			return nil
+		}
 	}
 	return c.server.Import(map[string]any{
 		"apiVersion": "v1", "kind": "Namespace",
@@ -227,24 +229,16 @@ func (c *Cluster) readDependents(owners []types.UID) error {
 	return nil
 }
 
-// reading copies what a request is about before it is answered.
-func (c *Cluster) reading(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		request, err := apiserver.NewRequest(r.Method, r.URL.String(), "", nil)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		request.UserAgent = r.UserAgent()
-		if c.asked != nil {
-			c.asked(request)
-		}
-		if err := c.prepare(request); err != nil {
-			refuse(w, err)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+// serve answers a request of a client, after what it is about was copied.
+func (c *Cluster) serve(w http.ResponseWriter, r *http.Request, request *apiserver.Request) {
+	if c.asked != nil {
+		c.asked(request)
+	}
+	if err := c.prepare(request); err != nil {
+		refuse(w, err)
+		return
+	}
+	c.server.ServeRequest(w, r, request, &c.turn)
 }
 
 // prepare copies what a request needs to be answered.
@@ -289,20 +283,6 @@ func refuse(w http.ResponseWriter, err error) {
 // the object that it is answered with. agent is the user agent, which is also the default field
 // manager. body is encoded as JSON; it may be nil. The error has the status of the answer.
 func (c *Cluster) Do(actor, agent, method, path, contentType string, body any) (*unstructured.Unstructured, error) {
-	request, err := apiserver.NewRequest(method, path, "", nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.prepare(request); err != nil {
-		return nil, err
-	}
-	c.turn.Lock()
-	defer c.turn.Unlock()
-	return c.do(actor, agent, method, path, contentType, body)
-}
-
-// do is called by what has the turn.
-func (c *Cluster) do(actor, agent, method, path, contentType string, body any) (*unstructured.Unstructured, error) {
 	var data []byte
 	if body != nil {
 		var err error
@@ -315,6 +295,11 @@ func (c *Cluster) do(actor, agent, method, path, contentType string, body any) (
 		return nil, err
 	}
 	request.Actor, request.UserAgent = actor, agent
+	if err := c.prepare(request); err != nil {
+		return nil, err
+	}
+	c.turn.Lock()
+	defer c.turn.Unlock()
 	response := c.server.Serve(request)
 	for c.server.Work() { //nolint:revive // each call does one piece of work
 	}
@@ -326,6 +311,16 @@ func (c *Cluster) do(actor, agent, method, path, contentType string, body any) (
 		return nil, fmt.Errorf("reading the answer to %s %s: %w", method, path, err)
 	}
 	return content, nil
+}
+
+// Exclusively lets something happen at once: no request is answered and no player acts while it does,
+// and the server's own controllers have done their work when it has. Do calls no method of the cluster.
+func (c *Cluster) Exclusively(do func(*apiserver.Server)) {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	do(c.server)
+	for c.server.Work() { //nolint:revive // each call does one piece of work
+	}
 }
 
 // Objects returns all objects of the cluster, ordered by resource, namespace and name, without

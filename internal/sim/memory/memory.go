@@ -25,6 +25,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/sim/player"
 )
 
+// A Handler answers a request, which was read: its body is JSON, also if it came in protobuf.
+type Handler func(w http.ResponseWriter, r *http.Request, request *apiserver.Request)
+
 // Options are the options of [Start]. The zero value is usable.
 type Options struct {
 	// Definitions are installed before Start returns.
@@ -47,9 +50,9 @@ type Options struct {
 	// concurrently. It may be nil.
 	Asked func(*apiserver.Request)
 
-	// Wrap wraps the handler that serves the API to clients, to answer some requests otherwise. It
-	// is called once, before Start returns. It may be nil.
-	Wrap func(http.Handler) http.Handler
+	// Wrap wraps what answers the requests of clients, to answer some of them otherwise. It is called
+	// once, before Start returns. It may be nil.
+	Wrap func(Handler) Handler
 
 	// Admission decides about the writes of clients and of players, as admission webhooks do. It
 	// may be nil.
@@ -74,8 +77,8 @@ type Cluster struct {
 	played  bool                   // there are players
 	changes func(apiserver.Change) // of Options.Changed; nil if there is none
 	asked   func(*apiserver.Request)
-	wrap    func(http.Handler) http.Handler // of Options.Wrap; nil if there is none
-	copied  *original                       // nil unless the cluster is a copy
+	wrap    func(Handler) Handler // of Options.Wrap; nil if there is none
+	copied  *original             // nil unless the cluster is a copy
 
 	mu  sync.Mutex // guards err
 	err error
@@ -159,12 +162,12 @@ func (c *Cluster) listen() error {
 		return errors.Join(err, listener.Close())
 	}
 	c.config = secrets.config("https://" + listener.Addr().String())
-	served := c.reading(c.server.Handler(&c.turn))
+	served := Handler(c.serve)
 	if c.wrap != nil {
 		served = c.wrap(served)
 	}
 	c.http = &http.Server{
-		Handler:           secrets.guard(served, c.server.Authenticate),
+		Handler:           secrets.guard(apiserver.Reading(served), c.server.Authenticate),
 		TLSConfig:         secrets.serverTLS(),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          log.New(io.Discard, "", 0), // of clients that break off

@@ -200,7 +200,7 @@ func TestNothingIsPlannedForAnIdleOperator(t *testing.T) {
 		t.Errorf("got %+v, want a plan that is complete and empty", p)
 	}
 	if !hasNotWorked(p) {
-		t.Errorf("assumed %q: want to be told that the operator has only listed and watched", p.Assumptions)
+		t.Errorf("assumed %q: want one that the operator has only listed and watched", p.Assumptions)
 	}
 }
 

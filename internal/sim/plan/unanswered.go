@@ -8,25 +8,21 @@ import (
 	"net/http"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/memory"
 	"github.com/ctrlkit/ctrlkit/internal/sim/trial"
 )
 
 // wrap notes the requests that the copy does not answer as a cluster would: those for what it does
 // not simulate, such as commands in containers. What an operator does with such an answer says
 // nothing of what it would do to the cluster. It also notes a Lease that can't be created.
-func (p *planner) wrap(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func (p *planner) wrap(next memory.Handler) memory.Handler {
+	return func(w http.ResponseWriter, r *http.Request, request *apiserver.Request) {
 		answer := &answered{ResponseWriter: w}
-		next.ServeHTTP(answer, r)
-		if answer.code != http.StatusNotImplemented && answer.code != http.StatusNotFound {
-			return
+		next(answer, r, request)
+		if answer.code == http.StatusNotImplemented || answer.code == http.StatusNotFound {
+			p.refused(request, answer.code)
 		}
-		request, err := apiserver.NewRequest(r.Method, r.URL.String(), "", nil)
-		if err != nil {
-			return
-		}
-		p.refused(request, answer.code)
-	})
+	}
 }
 
 // refused notes a request that was answered with 404 or 501.

@@ -4,240 +4,185 @@
 package program
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/inject"
-	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/sim/memory"
 )
 
-// A boundary is between an operator and the API server. It counts the writes and reads of the
-// operator, and faults strike there.
+// A boundary is between an operator and the API server: it takes the requests of the operator, and the
+// events of its watches, to the injector.
 type boundary struct {
-	plan     fault.Plan
-	trace    *trace
-	oracles  *oracles
-	describe func(*apiserver.Request) *fault.Write // what decides which faults can strike at a write
-	withheld func() []string                       // what can be withheld
-	other    func(fault.Fault, *apiserver.Request)
-	crash    func()     // kills the process; returns at once
-	awake    func()     // is called for each request that the process has not made before
-	state    func() int // how often the cluster has changed
+	world *world
+	trace *trace
+	crash func() // kills the process; returns at once
+	spent func() // is called when the operator has made more requests than it may; returns at once
+	awake func() // is called for each request that the process has not made before
 	// changes returns how often objects of a kind have changed.
 	changes func(kind string) int
 	version func() uint64 // the resource version of the last change
 
-	mu        sync.Mutex      // guards what follows
-	down      bool            // the process is dead: it reaches nothing more
-	suspended bool            // no fault strikes
-	asked     map[string]bool // requests since the process was started
-	watched   map[string]bool // watches of the processes before it, in this run or the one without faults
-	writes    int
-	reads     int
-	deletions int
-	requests  int
-	fired     []bool
-	places    []fault.Place
-	names     []string // of the requests, as plans are spread over them
-	read      map[string]bool
-	repeated  []bool          // of the places: a read of what was read before, with nothing changed since
-	events    map[string]int  // by kind
-	lags      map[string]*lag // by kind
-	expired   map[string]bool // watches that can't continue where they were, by their selections
-	hidden    time.Time       // until when an event is missed or late
+	// What has the turn uses what follows.
+	down     bool            // the process is dead: it reaches nothing more
+	asked    map[string]bool // requests since the process was started
+	watched  map[string]bool // watches of the processes before it, in this run or the one without faults
+	requests int
+	catalog  *inject.Catalog // of the places of a run without faults; nil in others
+	names    []string        // of the requests at the places, as plans are spread over them
+	read     map[string]bool
+	repeated []bool             // of the places: a read of what was read before, with nothing changed since
+	open     map[*watching]bool // the watches
+	lags     map[string]*lag    // by kind
+	expired  map[string]bool    // watches that can't continue where they were, by their selections
 }
 
-// newBoundary returns the boundary of a run of a plan.
-func newBoundary(p fault.Plan, t *trace, o *oracles) *boundary {
+// newBoundary returns the boundary of a run.
+func newBoundary(w *world, t *trace) *boundary {
 	return &boundary{
-		plan: p, trace: t, oracles: o, withheld: func() []string { return nil }, fired: make([]bool, len(p.Faults)), asked: map[string]bool{}, watched: map[string]bool{}, read: map[string]bool{},
-		events: map[string]int{}, lags: map[string]*lag{}, expired: map[string]bool{},
+		world: w, trace: t, asked: map[string]bool{}, watched: map[string]bool{}, read: map[string]bool{},
+		open: map[*watching]bool{}, lags: map[string]*lag{}, expired: map[string]bool{},
 	}
 }
 
 // watchVerb is the beginning of a request of boundary.asked that is a watch.
 const watchVerb = "watch "
 
+// operatorActor is the actor of what the operator asks for.
+const operatorActor = "operator"
+
 // wrap returns a handler that is between clients and next.
-func (b *boundary) wrap(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			panic(http.ErrAbortHandler) // the client is gone
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		request, err := apiserver.NewRequest(r.Method, r.URL.String(), r.Header.Get("Content-Type"), body)
-		if err != nil {
-			next.ServeHTTP(w, r)
-			return
-		}
-		if cluster.Ignored(request.Resource) && request.Resource.Resource == "events" && request.Verb == "create" {
-			b.oracles.see(func(j *judge.Judge) { j.Event(request) })
-		}
-		if request.Verb == "list" {
-			b.unexpire(request)
-		}
-		point := pointOf(request)
-		number, strikes, ok := b.arrive(point, request)
+func (b *boundary) wrap(next memory.Handler) memory.Handler {
+	return func(w http.ResponseWriter, r *http.Request, request *apiserver.Request) {
+		var answer *inject.Answer
+		b.world.do(func() { answer = b.answer(request) })
 		switch {
-		case !ok || point != 0 && !b.oracles.mayAsk():
-			panic(http.ErrAbortHandler)
-		case watched(request):
+		case answer == nil && watched(request):
 			b.watch(w, r, next, request)
+		case answer == nil:
+			next(w, r, request)
+		case answer.Err != nil:
+			panic(http.ErrAbortHandler)
 		default:
-			b.strike(w, r, next, point, number, request, strikes)
+			answer.Response.Send(w, r)
 		}
-	})
+	}
 }
 
-// pointOf returns whether a request is a write or a read that counts, and 0 for any other.
-func pointOf(r *apiserver.Request) fault.Point {
-	switch group := r.Resource.Group; {
-	case group == "authorization.k8s.io" || group == "authentication.k8s.io": // they store nothing
-		return 0
-	case cluster.IsWrite(r):
-		return fault.AtWrite
-	case cluster.IsRead(r):
-		return fault.AtRead
-	}
-	return 0
-}
-
-// arrive counts a request and returns the faults that strike at it. ok is false if the process that
-// has sent it is dead.
-func (b *boundary) arrive(point fault.Point, r *apiserver.Request) (number int, strikes []fault.Fault, ok bool) {
-	var write *fault.Write
-	if point == fault.AtWrite {
-		write = b.describe(r)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// answer answers a request, or returns nil if it is none that counts: the server answers those.
+func (b *boundary) answer(r *apiserver.Request) *inject.Answer {
 	if b.down {
-		return 0, nil, false
+		return &inject.Answer{Err: inject.ErrCrashed}
 	}
 	if what := r.Verb + " " + r.Method + " " + r.Path; !b.asked[what] {
 		b.asked[what] = true
 		b.awake()
 	}
-	place, repeated := fault.Place{Point: point}, false
-	switch point {
-	case fault.AtWrite:
-		b.writes++
-		place.At = b.writes
-		place.Write = write
-		place.Withholdable = b.withheld()
-	case fault.AtRead:
-		b.reads++
-		place.At = b.reads
-		what := fmt.Sprint(b.state(), " ", r.Verb, " ", r.Path)
-		repeated, b.read[what] = b.read[what], true
+	if r.Verb == "list" {
+		b.unexpire(r)
+	}
+	r.Actor = operatorActor
+	switch {
+	case cluster.Ignored(r.Resource) && r.Resource.Resource == "events" && r.Verb == "create":
+		b.world.judge.Event(r)
+	case isReview(r):
+	case !cluster.IsWrite(r) && !cluster.IsRead(r):
+	case !b.world.judge.Request():
+		b.spent()
+		return &inject.Answer{Err: inject.ErrCrashed}
 	default:
-		return 0, nil, true
+		return b.inject(r)
 	}
+	return nil
+}
+
+// isReview reports whether a request asks who may do something: it stores nothing, and does not
+// count.
+func isReview(r *apiserver.Request) bool {
+	return r.Resource.Group == "authorization.k8s.io" || r.Resource.Group == "authentication.k8s.io"
+}
+
+// inject takes a write or a read to the faults.
+func (b *boundary) inject(r *apiserver.Request) *inject.Answer {
 	b.requests++
-	b.places, b.repeated = append(b.places, place), append(b.repeated, repeated)
-	b.names = append(b.names, strings.TrimSpace(r.Verb+" "+r.Resource.GroupResource().String()+" "+r.Subresource))
-	return place.At, b.due(&place), true
+	name := strings.TrimSpace(r.Verb + " " + r.Resource.GroupResource().String() + " " + r.Subresource)
+	if cluster.IsWrite(r) {
+		b.place(name, false)
+		return b.world.injector.Write(&inject.Write{Actor: operatorActor, Process: victim{boundary: b}, Request: r})
+	}
+	what := fmt.Sprint(b.world.cluster.Changes(), " ", r.Verb, " ", r.Path)
+	b.place(name, b.read[what])
+	b.read[what] = true
+	return b.world.injector.Read(&inject.Read{Actor: operatorActor, Request: r})
 }
 
-// due returns the faults that strike at a request.
-func (b *boundary) due(place *fault.Place) (strikes []fault.Fault) {
-	if b.suspended {
-		return nil
-	}
-	var due []int
-	for i, f := range b.plan.Faults {
-		if f.Kind.Point() == place.Point && f.At == place.At && meets(place, f) {
-			due = append(due, i)
-		}
-	}
-	for _, i := range striking(b.plan, due) {
-		f := b.plan.Faults[i]
-		b.fired[i] = true
-		b.down = b.down || kills(f.Kind)
-		strikes = append(strikes, f)
-	}
-	return strikes
+// place notes what the catalog does not know of the place that comes next.
+func (b *boundary) place(name string, repeated bool) {
+	b.names, b.repeated = append(b.names, name), append(b.repeated, repeated)
 }
 
-// meets reports whether a request is one at which a fault of another client can strike. In real
-// time, the requests of two runs need not have the same order.
-func meets(p *fault.Place, f fault.Fault) bool {
-	switch f.Kind {
-	case fault.DeleteBeforeWrite, fault.TouchBeforeWrite, fault.OccupyName, fault.OccupyNameByController, fault.LeaveOrphan, fault.Recreate,
-		fault.DeleteAndCreate, fault.Withhold, fault.WipeStatus:
-		return slices.Contains(p.Faults(), f)
-	}
-	return true
+// A victim is the process as faults know it. In real time, they can only kill it: it has no context to
+// cancel and no clock of its own, and those that do something else are not among the played ones.
+type victim struct {
+	inject.Process // nil
+	boundary       *boundary
 }
 
-func kills(k fault.Kind) bool { return k == fault.CrashBeforeWrite || k == fault.CrashAfterWrite }
-
-// struck records that a fault which strikes at no request has struck.
-func (b *boundary) struck(kind fault.Kind, at int) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i, f := range b.plan.Faults {
-		if f.Kind == kind && f.At == at {
-			b.fired[i] = true
-			return true
-		}
-	}
-	return false
+// Crash kills the process at once.
+func (v victim) Crash() {
+	v.boundary.down = true
+	v.boundary.crash()
 }
 
-// deletes notes that a user is about to delete something, and returns the faults that strike then.
-func (b *boundary) deletes() (strikes []fault.Fault) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.deletions++
-	b.places, b.repeated = append(b.places, fault.Place{Point: fault.AtDeletion, At: b.deletions, Withholdable: b.withheld()}), append(b.repeated, false)
-	b.names = append(b.names, "deletion")
-	for i, f := range b.plan.Faults {
-		if f.Kind == fault.WithholdAtDeletion && f.At == b.deletions {
-			b.fired[i] = true
-			strikes = append(strikes, f)
-		}
-	}
-	return strikes
+// deletion lets the faults strike that come before a user deletes something.
+func (b *boundary) deletion() {
+	b.world.do(func() {
+		b.place("deletion", false)
+		b.world.injector.Deletion()
+	})
+}
+
+// checkpoint reports whether the plan wants to prove that the operator is idle.
+func (b *boundary) checkpoint(n int) (prove bool) {
+	b.world.do(func() { prove = b.world.injector.Checkpoint(n) })
+	return prove
 }
 
 // suspend keeps faults from striking, or lets them strike again: while it is proved that an idle
 // operator stays idle, a fault would be a reason not to.
 func (b *boundary) suspend(suspended bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.suspended = suspended
+	b.world.do(func() {
+		if suspended {
+			b.world.injector.Suspend()
+		} else {
+			b.world.injector.Resume()
+		}
+	})
 }
 
 // setDown lets no request through, or all of a process that is started.
 func (b *boundary) setDown(down bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.remember()
-	b.down, b.asked = down, map[string]bool{}
-	clear(b.lags)
-	clear(b.expired)
-	b.hidden = time.Time{}
+	b.world.do(func() {
+		b.remember()
+		b.down, b.asked = down, map[string]bool{}
+		clear(b.lags)
+		clear(b.expired)
+	})
 }
 
 // watches remembers and returns what the process has watched so far, which those after it are
 // expected to watch, too.
-func (b *boundary) watches() map[string]bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.remember()
-	return maps.Clone(b.watched)
+func (b *boundary) watches() (watched map[string]bool) {
+	b.world.do(func() {
+		b.remember()
+		watched = maps.Clone(b.watched)
+	})
+	return watched
 }
 
 func (b *boundary) remember() {
@@ -251,98 +196,19 @@ func (b *boundary) remember() {
 // works reports whether the process has asked for anything since it was started, and caughtUp
 // whether it watches what those before it have watched.
 func (b *boundary) works() (works, caughtUp bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for what := range b.watched {
-		if !b.asked[what] {
-			return len(b.asked) > 0, false
+	b.world.do(func() {
+		works, caughtUp = len(b.asked) > 0, true
+		for what := range b.watched {
+			caughtUp = caughtUp && b.asked[what]
 		}
-	}
-	return len(b.asked) > 0, true
+	})
+	return works, caughtUp
 }
 
-// serve answers a request and records it.
-func (b *boundary) serve(w http.ResponseWriter, r *http.Request, next http.Handler, point fault.Point, number int, request *apiserver.Request) {
-	b.note(point, number, request, b.oracles.serve(w, r, next, request))
-}
-
-func (b *boundary) note(point fault.Point, number int, r *apiserver.Request, code int) {
-	switch point {
-	case fault.AtWrite:
-		b.trace.add("operator", fmt.Sprint("write ", number), fmt.Sprintf("%s -> %d", cluster.Describe(r), code))
-	case fault.AtRead:
-		b.trace.add("operator", fmt.Sprint("read ", number), fmt.Sprintf("%s -> %d", cluster.Describe(r), code))
-	}
-}
-
-// strike answers a request as faults want it.
-func (b *boundary) strike(w http.ResponseWriter, r *http.Request, next http.Handler, point fault.Point, number int, request *apiserver.Request, faults []fault.Fault) {
-	for _, f := range faults {
-		b.trace.add("sim", "fault", f.String())
-	}
-	last := fault.Fault{} // that says how the request is answered
-	for _, f := range faults {
-		switch f.Kind {
-		case fault.CrashBeforeWrite:
-			b.crash()
-			panic(http.ErrAbortHandler)
-		case fault.RefuseWrite:
-			b.note(point, number, request, send(w, inject.RefusalOfWrite(f.How, request)))
-			return
-		case fault.RefuseRead:
-			b.note(point, number, request, send(w, inject.Refusal(f.How, request)))
-			return
-		case fault.CrashAfterWrite:
-			last = f
-		case fault.LoseWriteAnswer:
-			if last.Kind != fault.CrashAfterWrite {
-				last = f
-			}
-		default:
-			if !comesAfter(f.Kind) {
-				b.other(f, request)
-			}
-		}
-	}
-	answer := w
-	if last.Kind != 0 {
-		answer = &kept{header: http.Header{}}
-	}
-	b.serve(answer, r, next, point, number, request)
-	for _, f := range faults {
-		if comesAfter(f.Kind) && f.Kind != fault.CrashAfterWrite && f.Kind != fault.LoseWriteAnswer {
-			b.other(f, request)
-		}
-	}
-	switch {
-	case last.Kind == fault.CrashAfterWrite:
-		b.crash()
-		panic(http.ErrAbortHandler)
-	case last.How == "reset":
-		panic(http.ErrAbortHandler)
-	case last.Kind != 0:
-		send(w, inject.Refusal(last.How, request))
-	}
-}
-
-// send sends an answer that is not that of the server, and returns its code.
-func send(w http.ResponseWriter, response *apiserver.Response) int {
-	maps.Copy(w.Header(), response.Header)
-	w.WriteHeader(response.Code)
-	_, _ = w.Write(response.Body) //nolint:errcheck // the client is gone
-	return response.Code
-}
-
-// kept is an answer that is not sent.
-type kept struct{ header http.Header }
-
-func (k *kept) Header() http.Header         { return k.header }
-func (k *kept) Write(p []byte) (int, error) { return len(p), nil }
-func (k *kept) WriteHeader(int)             {}
-
-// seen returns the places of a run by the names of their requests.
+// seen returns the places of a run without faults by the names of their requests.
 func (b *boundary) seen() (places []fault.Place, names []string, requests int, fired []bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return append(places, b.places...), append(names, b.names...), b.requests, append(fired, b.fired...)
+	b.world.do(func() {
+		places, names, requests, fired = b.catalog.All(), append(names, b.names...), b.requests, b.world.injector.Fired()
+	})
+	return places, names, requests, fired
 }

@@ -4,18 +4,50 @@
 package program
 
 import (
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/explore"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/inject"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
 )
 
-func update(*apiserver.Request) *fault.Write {
-	return &fault.Write{Verb: "update", Exists: true, Conditional: true}
+func parsed(t *testing.T, text string) fault.Plan {
+	t.Helper()
+	p, err := fault.ParsePlan(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// boundaryOf returns the boundary of a run of a plan, before a server that is not in the network.
+func boundaryOf(t *testing.T, plan string) *boundary {
+	t.Helper()
+	clock := newClock()
+	w := &world{judge: judge.New(judge.Options{Now: time.Now}), later: &later{clock: clock, quiet: time.Second, most: time.Minute}}
+	b := newBoundary(w, newTrace())
+	b.catalog, b.awake, b.changes = &inject.Catalog{}, func() {}, func(string) int { return 0 }
+	server := apiserver.New(apiserver.Options{Now: time.Now, Seed: 1})
+	w.begin(func(do func(*apiserver.Server)) { do(server) }, parsed(t, plan), b, b.trace, b.catalog)
+	server.OnChange(w.changed)
+	return b
+}
+
+// ask lets the operator ask for something.
+func (b *boundary) ask(t *testing.T, method, path, body string) *inject.Answer {
+	t.Helper()
+	r, err := apiserver.NewRequest(method, path, "application/json", []byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.answer(r)
 }
 
 // plansFor returns the plans of the places of a run, in the order in which they are begun.
@@ -31,27 +63,12 @@ func plansFor(b *boundary, checkpoints int) (plans []fault.Plan) {
 // What an operator that polls reads while nothing changes comes after everything else, and a read
 // after a change does not.
 func TestRepeatedReadsComeLast(t *testing.T) {
-	changes := 0
-	b := newBoundary(fault.Plan{}, newTrace(), nil)
-	b.awake, b.state, b.describe = func() {}, func() int { return changes }, update
-	ask := func(method, path string) {
-		t.Helper()
-		r, err := apiserver.NewRequest(method, path, "application/json", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		point := fault.AtRead
-		if method != "GET" {
-			point = fault.AtWrite
-		}
-		b.arrive(point, r)
-	}
+	b := boundaryOf(t, "no fault")
 	for range 3 { // reads 1 to 3: 2 and 3 are repeated
-		ask("GET", "/api/v1/pods")
+		b.ask(t, http.MethodGet, "/api/v1/pods", "")
 	}
-	ask("PUT", "/api/v1/namespaces/default/configmaps/a")
-	changes++
-	ask("GET", "/api/v1/pods") // read 4
+	b.ask(t, http.MethodPost, "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"a"}}`)
+	b.ask(t, http.MethodGet, "/api/v1/pods", "") // read 4
 	var all, reads []string
 	for _, p := range plansFor(b, 1) {
 		all = append(all, p.String())
@@ -72,14 +89,13 @@ func TestRepeatedReadsComeLast(t *testing.T) {
 
 // A short budget meets each kind of fault, and each kind of request.
 func TestEachKindOfFaultComesEarly(t *testing.T) {
-	b := newBoundary(fault.Plan{}, newTrace(), nil)
-	b.awake, b.state, b.describe = func() {}, func() int { return 0 }, update
-	for _, kind := range []string{"configmaps", "secrets", "services", "pods"} {
-		r, err := apiserver.NewRequest("PUT", "/api/v1/namespaces/default/"+kind+"/a", "application/json", []byte(`{"metadata":{"name":"a"}}`))
-		if err != nil {
+	b := boundaryOf(t, "no fault")
+	for _, kind := range []string{"configmaps", "secrets", "serviceaccounts", "limitranges"} {
+		path := "/api/v1/namespaces/default/" + kind
+		if _, err := b.world.cluster.Ask("other", http.MethodPost, path, "application/json", []byte(`{"metadata":{"name":"a"}}`)); err != nil {
 			t.Fatal(err)
 		}
-		b.arrive(fault.AtWrite, r)
+		b.ask(t, http.MethodPatch, path+"/a", `{"metadata":{"resourceVersion":"1"}}`)
 	}
 	kinds, refused, writes := map[string]bool{}, map[string]bool{}, map[int]bool{}
 	plans := plansFor(b, 2)
@@ -97,29 +113,5 @@ func TestEachKindOfFaultComesEarly(t *testing.T) {
 	}
 	if len(refused) < 4 {
 		t.Errorf("of %q, each write is refused alike", plans[:24])
-	}
-}
-
-// The requests of two runs need not have the same order: a fault of another client strikes only at
-// a request that it fits, and is missed otherwise.
-func TestFaultOfAnotherRequest(t *testing.T) {
-	for text, want := range map[string]bool{
-		"delete the object before write 1": false, "occupy the name before write 1": true, "crash before write 1": true,
-		"recreate configmaps default/a after write 1": false,
-	} {
-		given, err := fault.ParsePlan(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b := newBoundary(given, newTrace(), nil)
-		b.awake, b.state = func() {}, func() int { return 0 }
-		b.describe = func(*apiserver.Request) *fault.Write { return &fault.Write{Verb: "create", Named: true} }
-		r, err := apiserver.NewRequest("POST", "/api/v1/namespaces/default/configmaps", "application/json", []byte(`{"metadata":{"name":"a"}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, strikes, _ := b.arrive(fault.AtWrite, r); (strikes != nil) != want || b.fired[0] != want {
-			t.Errorf("%q strikes at a creation: %t", text, strikes != nil)
-		}
 	}
 }

@@ -193,7 +193,7 @@ func (o *Options) refer(ctx context.Context, stop *explore.Stopper) (*reference,
 		}
 		ref.states = append(ref.states, want)
 	}
-	if !slices.ContainsFunc(runs[0].boundary.places, func(p fault.Place) bool { return p.Point == fault.AtWrite }) {
+	if places, _, _, _ := runs[0].boundary.seen(); !slices.ContainsFunc(places, func(p fault.Place) bool { return p.Point == fault.AtWrite }) {
 		o.Progress("the operator has written nothing without faults: do the samples have something for it to do?")
 	}
 	ref.places = placesOf(runs[0].boundary, len(o.Script))

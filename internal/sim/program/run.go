@@ -17,6 +17,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/inject"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge/snapshot"
@@ -28,7 +29,7 @@ import (
 )
 
 // otherActor is the actor of what another client changes.
-const otherActor = "other-player"
+const otherActor = "other"
 
 // lookEvery is how often a run looks whether the operator has become idle.
 const lookEvery = 50 * time.Millisecond
@@ -42,8 +43,7 @@ type runner struct {
 	plan     fault.Plan
 	cluster  *memory.Cluster
 	boundary *boundary
-	oracles  *oracles
-	others   *others
+	world    *world
 	history  *history
 	trace    *trace
 	dir      string
@@ -65,17 +65,16 @@ func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (
 	t := newTrace()
 	r := &runner{Options: o, plan: p, trace: t, killed: make(chan struct{}, 1), spent: make(chan struct{}), stopping: func() {}}
 	clock := newClock()
-	r.oracles = o.newOracles(p, reference.judged(), t, clock)
-	r.history = newHistory(t, clock, r.oracles.see)
-	r.oracles.spent = sync.OnceFunc(func() { close(r.spent) })
-	r.boundary = newBoundary(p, t, r.oracles)
-	if reference != nil {
+	r.world = &world{judge: o.newJudge(p, reference.judged(), t, clock), later: &later{clock: clock, quiet: o.Quiet, most: o.Settle}}
+	r.history = newHistory(t, clock, r.world.see)
+	r.boundary = newBoundary(r.world, t)
+	if reference == nil {
+		r.boundary.catalog = &inject.Catalog{}
+	} else {
 		maps.Copy(r.boundary.watched, reference.watched)
 	}
-	r.others = &others{history: r.history, trace: t, oracles: r.oracles}
-	r.boundary.state, r.boundary.changes, r.boundary.awake = r.history.count, r.history.countOf, r.history.wake
-	r.boundary.version, r.boundary.describe, r.boundary.other = r.history.last, r.others.describe, r.others.other
-	r.boundary.withheld = r.history.withholdable
+	r.boundary.changes, r.boundary.version, r.boundary.awake = r.history.countOf, r.history.last, r.history.wake
+	r.boundary.spent = sync.OnceFunc(func() { close(r.spent) })
 	r.boundary.crash = func() {
 		select {
 		case r.killed <- struct{}{}:
@@ -90,14 +89,14 @@ func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.cluster.Stop()) }()
-	r.others.cluster = r.cluster
+	r.world.begin(r.cluster.Exclusively, p, r.boundary, t, r.boundary.catalog)
 	if err := r.start(); err != nil {
 		return nil, err
 	}
 	defer func() { r.process.Kill(); r.stopping() }()
 	r.ready(ctx)
 	r.watched = r.boundary.watches()
-	r.oracles.see((*judge.Judge).Prepared)
+	r.world.see((*judge.Judge).Prepared)
 	for i, step := range o.Script {
 		if err := r.step(ctx, i, step, reference); err != nil {
 			return nil, err
@@ -113,7 +112,7 @@ func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (
 // end lets the oracles look at the end of the run.
 func (r *runner) end() {
 	logs := append(r.logs, r.process.Last(logLines)...)
-	r.oracles.see(func(j *judge.Judge) {
+	r.world.see(func(j *judge.Judge) {
 		j.End(judge.End{Logs: logs})
 		r.violations = append(r.violations, j.Violations()...)
 	})
@@ -128,7 +127,7 @@ func (r *runner) changed(c apiserver.Change) {
 		return
 	}
 	r.history.changed(c)
-	r.oracles.changed(c)
+	r.world.changed(c)
 }
 
 // stop ends the process.
@@ -185,7 +184,7 @@ func (r *runner) whyItGaveUp() string {
 // judged returns what the oracles of other runs compare with.
 func (r *runner) judged() (reference *judge.Reference) {
 	_, _, requests, _ := r.boundary.seen()
-	r.oracles.see(func(j *judge.Judge) { reference = j.Reference(nil, requests) })
+	r.world.see(func(j *judge.Judge) { reference = j.Reference(nil, requests) })
 	return reference
 }
 
@@ -215,7 +214,7 @@ func (r *runner) start() error {
 	}
 	r.process = process
 	r.history.wake()
-	r.trace.add("operator", "start", "")
+	r.trace.Add("operator", "start", "")
 	return nil
 }
 
@@ -242,16 +241,16 @@ func (r *runner) step(ctx context.Context, i int, s Step, reference *reference) 
 	if err != nil || r.gaveUp() {
 		return err
 	}
-	r.trace.add("sim", "checkpoint", fmt.Sprint(i+1, ": ", s))
-	if r.others.heal() {
-		reference = nil // it is in the way of an operator that does not become idle
+	r.trace.Add("sim", "checkpoint", fmt.Sprint(i+1, ": ", s))
+	if r.heal() {
+		reference = nil // it was in the way of an operator that does not become idle
 	}
 	now := r.now()
 	r.checkpoints = append(r.checkpoints, now)
-	r.oracles.see(func(j *judge.Judge) { j.Idle(judge.Idle{Checkpoint: i + 1}) })
+	r.world.see(func(j *judge.Judge) { j.Idle(judge.Idle{Checkpoint: i + 1}) })
 	r.compare(i, s, idle, now.differences(want, chance), reference)
-	if idle && r.boundary.struck(fault.ProveIdle, i+1) {
-		return r.proveIdle(ctx, i+1)
+	if idle && r.boundary.checkpoint(i+1) {
+		return r.proveIdle(ctx)
 	}
 	return nil
 }
@@ -291,8 +290,8 @@ func (r *runner) violates(name oracle.Name) bool {
 }
 
 func (r *runner) violate(name oracle.Name, i int, text string) {
-	r.violations = append(r.violations, oracle.Violation{Oracle: name, Text: text, Checkpoint: i + 1, Entry: len(r.trace.all())})
-	r.trace.add("sim", "oracle", string(name)+": "+text)
+	r.violations = append(r.violations, oracle.Violation{Oracle: name, Text: text, Checkpoint: i + 1, Entry: r.trace.Len()})
+	r.trace.Add("sim", "oracle", string(name)+": "+text)
 }
 
 // settle waits until nothing new has happened for a while and the cluster is as wanted, at most for
@@ -315,7 +314,7 @@ func (r *runner) settle(ctx context.Context, want state, chance map[string]bool)
 			return false, nil
 		case <-r.killed:
 			r.stop()
-			r.trace.add("operator", "crash", "")
+			r.trace.Add("operator", "crash", "")
 			if err := r.restart(); err != nil {
 				return false, err
 			}
@@ -326,23 +325,35 @@ func (r *runner) settle(ctx context.Context, want state, chance map[string]bool)
 		case <-ticker.C:
 			clock.look(r.process.Starved(), lookEvery)
 		}
-		again := r.others.createdAgain()
 		quiet := r.history.idle()
 		works, caughtUp := r.boundary.works()
 		works = works && (caughtUp || quiet >= r.Settle) // it may not need all that those before it have watched
-		healed := again && quiet >= enough && works && r.others.heal()
-		if healed || r.others.makeWayAfter(r.Settle) {
+		if r.continues(quiet >= enough && works) {
 			r.history.wake()
 			begun = clock.now()
 			continue
 		}
-		if again && quiet >= enough && works && !r.boundary.lagging() && (quiet >= r.Settle || r.isAs(want, chance)) {
+		if quiet >= enough && works && (quiet >= r.Settle || r.isAs(want, chance)) {
 			return true, nil
 		}
 		if clock.now()-begun >= 4*r.Settle {
 			return quiet >= enough, nil
 		}
 	}
+}
+
+// continues does what others do later, if it is time to, and reports whether there was anything.
+func (r *runner) continues(idle bool) (done bool) {
+	r.world.do(func() { done = r.world.later.due() || idle && r.world.later.idle() })
+	return done
+}
+
+// heal does all that others do later, and reports whether there was anything.
+func (r *runner) heal() (done bool) {
+	for r.continues(true) {
+		done = true
+	}
+	return done
 }
 
 // isAs reports whether the cluster is as wanted. Where nothing is known, it is enough that nothing is
@@ -353,7 +364,7 @@ func (r *runner) isAs(want state, chance map[string]bool) bool {
 		return len(r.now().differences(want, chance)) == 0
 	}
 	leaving := false
-	r.oracles.see(func(j *judge.Judge) { leaving = j.Leaving() })
+	r.world.see(func(j *judge.Judge) { leaving = j.Leaving() })
 	return !leaving
 }
 
@@ -368,7 +379,7 @@ func (r *runner) endedByItself() error {
 		}
 	}
 	r.logs = append(r.logs, last...)
-	r.trace.add("operator", "end", r.process.HowItEnded())
+	r.trace.Add("operator", "end", r.process.HowItEnded())
 	r.restarts++
 	if r.gaveUp() {
 		r.violate(oracle.OperatorRuns, len(r.checkpoints), fmt.Sprintf("the operator ends again and again: %s\n%s", r.process.HowItEnded(), strings.Join(last[max(0, len(last)-10):], "\n")))
@@ -377,15 +388,14 @@ func (r *runner) endedByItself() error {
 	return r.restart()
 }
 
-// proveIdle starts an idle operator again at a checkpoint, which must change nothing.
-func (r *runner) proveIdle(ctx context.Context, checkpoint int) error {
+// proveIdle starts an idle operator again, which must change nothing.
+func (r *runner) proveIdle(ctx context.Context) error {
 	r.boundary.setDown(true)
 	r.boundary.suspend(true)
 	defer r.boundary.suspend(false)
 	r.stop()
-	r.trace.add("sim", "fault", fault.Fault{Kind: fault.ProveIdle, At: checkpoint}.String())
-	r.oracles.see(func(j *judge.Judge) { j.Prove("a restart") })
-	defer r.oracles.see(func(j *judge.Judge) { j.Prove("") })
+	r.world.see(func(j *judge.Judge) { j.Prove("a restart") })
+	defer r.world.see(func(j *judge.Judge) { j.Prove("") })
 	if err := r.restart(); err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/sim/run"
 	"github.com/ctrlkit/ctrlkit/internal/sim/trial"
@@ -182,15 +182,12 @@ func (s Step) do(r *runner) error {
 	}
 	for _, t := range s.Delete {
 		t.Namespace = cmp.Or(t.Namespace, r.Namespace)
-		for _, f := range r.boundary.deletes() {
-			r.trace.add("sim", "fault", f.String())
-			r.others.other(f, &apiserver.Request{})
-		}
+		r.boundary.deletion()
 		resource, namespace, err := r.find(t)
 		if err == nil {
+			r.world.do(func() { r.world.actors.KeepAway(cluster.ObjectName(resource, namespace, t.Name)) })
 			err = trial.Delete(r.cluster, resource, namespace, t.Name)
 		}
-		r.others.keepAway(t)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
@@ -203,7 +200,7 @@ func (s Step) do(r *runner) error {
 		_, err = r.cluster.Do(trial.UserActor, "kubectl", http.MethodPatch, trial.PathOf(resource, namespace, s.Patch.Name), "application/merge-patch+json", s.Patch.Merge)
 	}
 	if apierrors.IsNotFound(err) && len(r.plan.Faults) > 0 { // a fault has taken it away
-		r.trace.add("user", "refused", err.Error())
+		r.trace.Add("user", "refused", err.Error())
 		return nil
 	}
 	return err

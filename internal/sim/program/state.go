@@ -10,9 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
@@ -38,18 +35,13 @@ type history struct {
 	mu       sync.Mutex      // guards what follows
 	written  map[string]bool // objects that the operator or a user has written
 	states   trial.States
-	progress time.Duration             // by clock, of the last change to a state that its object was not in before
-	all      int                       // changes, of all clients
-	kinds    map[string]int            // the same, by kind
-	version  uint64                    // of the last change
-	users    map[string]map[string]any // objects that users have created and not deleted, as they were then
-	children map[string]bool           // objects that the operator has created
-	statuses map[string]types.UID      // objects of users that have a status
-	orphans  map[types.UID]bool        // what a deletion of its owner has left, and whether the operator has used it
+	progress time.Duration  // by clock, of the last change to a state that its object was not in before
+	kinds    map[string]int // changes, of all clients, by kind
+	version  uint64         // of the last change
 }
 
 func newHistory(t *trace, c *clock, look func(do func(*judge.Judge))) *history {
-	return &history{trace: t, clock: c, judge: look, written: map[string]bool{}, kinds: map[string]int{}, users: map[string]map[string]any{}, children: map[string]bool{}, statuses: map[string]types.UID{}, orphans: map[types.UID]bool{}}
+	return &history{trace: t, clock: c, judge: look, written: map[string]bool{}, kinds: map[string]int{}}
 }
 
 func thing(resource, namespace, name string) string {
@@ -59,51 +51,21 @@ func thing(resource, namespace, name string) string {
 // changed takes a change of the cluster, which is one of its objects that operators work with.
 func (h *history) changed(c apiserver.Change) {
 	resource := c.Resource.GroupResource()
-	what, named := thing(resource.String(), c.Namespace, c.Name), cluster.ObjectName(c.Resource, c.Namespace, c.Name)
+	what := thing(resource.String(), c.Namespace, c.Name)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.version = c.ResourceVersion
-	operator := trial.IsOperator(c.Actor)
+	operator := cluster.IsOperator(c.Actor)
 	if operator || c.Actor == trial.UserActor || c.Actor == otherActor {
 		h.written[what] = true
 	}
 	if !operator {
-		h.trace.add(c.Actor, "write", strings.ToLower(c.Type)+" "+what)
+		h.trace.Add(c.Actor, "write", strings.ToLower(c.Type)+" "+what)
 	}
-	h.all++
 	h.kinds[resource.String()]++
-	switch c.Type {
-	case "ADDED":
-		h.children[what] = operator
-		if c.Actor == trial.UserActor && mayBeRecreated(c) {
-			h.users[named] = c.New
-		}
-	case "DELETED":
-		delete(h.users, named)
-	default:
-		if written := h.users[named]; written != nil && c.Actor == trial.UserActor {
-			h.users[named] = cluster.Rewritten(written, c)
-		}
-		if (&unstructured.Unstructured{Object: c.New}).GetDeletionTimestamp() != nil {
-			delete(h.users, named)
-		}
-	}
-	delete(h.statuses, named)
-	if status, _ := c.New["status"].(map[string]any); len(status) > 0 && h.users[named] != nil && c.Type != "DELETED" {
-		h.statuses[named] = c.UID
-	}
-	if _, left := h.orphans[c.UID]; left && operator {
-		h.orphans[c.UID] = true
-	}
 	if _, isNew := h.states.Enter(c); isNew {
 		h.progress = h.clock.now()
 	}
-}
-
-// mayBeRecreated reports whether a user who deletes an object can create it again as it was: what
-// is in a Namespace is gone with it, and what holds a finalizer of another client does not go.
-func mayBeRecreated(c apiserver.Change) bool {
-	return c.Resource.Resource != "namespaces" && len((&unstructured.Unstructured{Object: c.New}).GetFinalizers()) == 0
 }
 
 // idle returns for how long, by clock, nothing new has happened.
@@ -111,13 +73,6 @@ func (h *history) idle() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.clock.now() - h.progress
-}
-
-// count returns how often the cluster has changed.
-func (h *history) count() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.all
 }
 
 // countOf returns how often objects of a kind have changed.
@@ -132,60 +87,6 @@ func (h *history) last() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.version
-}
-
-// ofUsers returns the objects that users have created and that are not being deleted, as plans name them.
-func (h *history) ofUsers() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Sorted(maps.Keys(h.users))
-}
-
-// withStatus returns those of them that have a status.
-func (h *history) withStatus() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Sorted(maps.Keys(h.statuses))
-}
-
-// uidOf returns the UID of one of them; "" if it has no status.
-func (h *history) uidOf(what string) types.UID {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.statuses[what]
-}
-
-// withholdable returns the Secrets and ConfigMaps among those of users.
-func (h *history) withholdable() []string {
-	return slices.DeleteFunc(h.ofUsers(), func(what string) bool { return !cluster.IsWithholdable(what) })
-}
-
-// orphaned notes what a deletion of its owner has left.
-func (h *history) orphaned(uid types.UID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.orphans[uid] = false
-}
-
-// usesOrphan reports whether the operator has changed such an object.
-func (h *history) usesOrphan(uid types.UID) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.orphans[uid]
-}
-
-// created returns an object as its user has created it; nil if there is none of the name.
-func (h *history) created(what string) map[string]any {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.users[what]
-}
-
-// isChild reports whether the operator has created an object.
-func (h *history) isChild(what string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.children[what]
 }
 
 // wake says that something new happens.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/sim/trial"
 )
@@ -102,11 +103,11 @@ func TestDifferencesOfRuns(t *testing.T) {
 		t.Error(diff)
 	}
 	touchedBy := mapOf("a", "", "1", nil)
-	touchedBy.Content["metadata"].(map[string]any)["annotations"] = map[string]any{touched: "true"} //nolint:errcheck // made above
+	touchedBy.Content["metadata"].(map[string]any)["annotations"] = map[string]any{cluster.Marks + "touched": "true"} //nolint:errcheck // made above
 	template := func(metadata map[string]any) any {
 		return map[string]any{"templates": []any{map[string]any{"metadata": metadata}}}
 	}
-	touchedBy.Content["spec"] = template(map[string]any{"name": "t", "annotations": map[string]any{touched: "true"}}) // as the operator passes it on
+	touchedBy.Content["spec"] = template(map[string]any{"name": "t", "annotations": map[string]any{cluster.Marks + "touched": "true"}}) // as the operator passes it on
 	plain := mapOf("a", "", "2", nil)
 	plain.Content["spec"] = template(map[string]any{"name": "t"})
 	if found := stateOf(touchedBy).differences(stateOf(plain), nil); len(found) > 0 {
@@ -265,34 +266,6 @@ func TestNamedAfterAUID(t *testing.T) {
 	}
 	if found := stateOf(mapOf("owner", "", one, nil)).differences(run(other), nil); len(found) != 1 || found[0].Got != "" {
 		t.Errorf("got %v, want the bucket to be missing", found)
-	}
-}
-
-// What a user deletes and creates again is as the user has written it as the last.
-func TestWhatUsersCreateAgain(t *testing.T) {
-	t.Parallel()
-	h := newEra()
-	kind := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	change := func(name, actor string, before, after map[string]any) {
-		c := apiserver.Change{Type: "MODIFIED", Resource: kind, Namespace: "default", Name: name, Old: before, New: after, Actor: actor}
-		if before == nil {
-			c.Type = "ADDED"
-		}
-		h.changed(c)
-	}
-	written := mapOf("a", "", "1", map[string]any{"data": map[string]any{"size": "1"}}).Content
-	changed := mapOf("a", "", "1", map[string]any{"data": map[string]any{"size": "2"}, "status": map[string]any{"phase": "Ready"}}).Content
-	change("a", trial.UserActor, nil, written)
-	change("a", trial.UserActor, written, changed)
-	if again := h.created("configmaps default/a"); cmp.Diff(map[string]any{"size": "2"}, again["data"]) != "" || again["status"] != nil {
-		t.Errorf("created again is %v", again)
-	}
-	held := mapOf("held", "", "2", nil).Content
-	held["metadata"].(map[string]any)["finalizers"] = []any{"example.com/hold"} //nolint:errcheck // made above
-	change("held", trial.UserActor, nil, held)
-	h.changed(apiserver.Change{Type: "ADDED", Resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Name: "n", New: map[string]any{}, Actor: trial.UserActor})
-	if diff := cmp.Diff([]string{"configmaps default/a"}, h.ofUsers()); diff != "" {
-		t.Errorf("what may be created again: %s", diff)
 	}
 }
 

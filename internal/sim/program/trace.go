@@ -4,29 +4,15 @@
 package program
 
 import (
-	"fmt"
-	"sync"
-	"time"
+	"strings"
+
+	simtrace "github.com/ctrlkit/ctrlkit/internal/sim/judge/trace"
 )
 
-// A trace is what happened in one run, in the form of the traces of package sim.
-type trace struct {
-	start time.Time
+// A trace is what happened in one run, in real time.
+type trace struct{ *simtrace.Trace }
 
-	mu    sync.Mutex // guards lines
-	lines []string
-}
+func newTrace() *trace { return &trace{simtrace.New()} }
 
-func newTrace() *trace { return &trace{start: time.Now()} }
-
-func (t *trace) add(actor, what, text string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.lines = append(t.lines, fmt.Sprintf("%12s  %-17s  %-9s  %s", time.Since(t.start).Round(time.Millisecond), actor, what, text))
-}
-
-func (t *trace) all() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return append([]string{}, t.lines...)
-}
+// all returns the lines.
+func (t *trace) all() []string { return strings.Split(strings.TrimSuffix(t.String(), "\n"), "\n") }

@@ -19,16 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/inject"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
-)
-
-// How long things last.
-const (
-	delayWatchTime = 3 * time.Second // how long a watch stays behind at most
-	delayEventTime = 2 * time.Second // how long a watch waits whose event others overtake
-	missedTime     = 3 * time.Second // from a missed event to the next list
+	"github.com/ctrlkit/ctrlkit/internal/sim/memory"
 )
 
 // protobufPrefix begins an object in protobuf.
@@ -37,30 +30,31 @@ var protobufPrefix = []byte("k8s\x00")
 // errClosed ends a watch as the API server does it after its timeoutSeconds: the answer is complete.
 var errClosed = errors.New("the watch is closed")
 
-// A lag is a watch of a kind that stays behind.
+// A lag is the watches of a kind that stay behind.
 type lag struct {
 	by      int // how many changes
-	until   time.Time
-	event   int // the event that it began at
-	changes int // how many changes of the kind there had been then
+	changes int // how many changes of the kind there were when it began
+	passed  int // events since then
 }
 
 // watch answers a watch. Its events are counted by kind, and faults strike at them.
-func (b *boundary) watch(w http.ResponseWriter, r *http.Request, next http.Handler, request *apiserver.Request) {
+func (b *boundary) watch(w http.ResponseWriter, r *http.Request, next memory.Handler, request *apiserver.Request) {
 	kind := request.Resource.GroupResource().String()
-	selection, version := selectionOf(request), request.Query.Get("resourceVersion")
-	if b.unexpire(request) && version != "" && version != "0" && !request.Query.Has("sendInitialEvents") {
-		b.trace.add("operator", "watch", "of "+kind+" -> 410")
-		send(w, inject.Refusal("expired", request))
+	version := request.Query.Get("resourceVersion")
+	if b.isExpired(request) && version != "" && version != "0" && !request.Query.Has("sendInitialEvents") {
+		b.trace.Add(operatorActor, "watch", "of "+kind+" -> 410")
+		inject.Refusal("expired", request).Send(w, r)
 		return
 	}
 	ctx, end := context.WithCancel(r.Context())
 	defer end()
-	events := &watching{ResponseWriter: w, context: ctx, end: end, boundary: b, kind: kind, selection: selection, code: http.StatusOK}
+	events := &watching{ResponseWriter: w, context: ctx, end: end, boundary: b, kind: kind, selection: selectionOf(request), code: http.StatusOK}
+	b.world.do(func() { b.open[events] = true })
+	defer func() { b.world.do(func() { delete(b.open, events) }) }()
 	if request.Query.Has("sendInitialEvents") || version == "" || version == "0" {
 		events.first = b.version()
 	}
-	next.ServeHTTP(events, r.WithContext(ctx))
+	next(events, r.WithContext(ctx), request)
 }
 
 // selectionOf returns what a list or a watch is about.
@@ -72,10 +66,14 @@ func selectionOf(r *apiserver.Request) string {
 // answer to a watch, or has known if it lists.
 func (b *boundary) unexpire(r *apiserver.Request) bool {
 	selection := selectionOf(r)
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	expired := b.expired[selection]
 	delete(b.expired, selection)
+	return expired
+}
+
+// isExpired is unexpire at a turn of its own.
+func (b *boundary) isExpired(r *apiserver.Request) (expired bool) {
+	b.world.do(func() { expired = b.unexpire(r) })
 	return expired
 }
 
@@ -137,22 +135,19 @@ func (w *watching) frame() int {
 // send sends an event when it may be sent.
 func (w *watching) send(frame []byte) error {
 	change, object := w.read(frame)
-	e := &passing{watching: w}
+	e := &passing{watching: w, times: 1}
 	if counts := object != nil && change != "BOOKMARK" && change != "ERROR"; counts && versionOf(object) > w.first {
-		name := strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
-		if err := w.boundary.deliver(e, change, name); err != nil {
+		e.text = change + " " + w.kind + " " + object.GetNamespace() + "/" + object.GetName()
+		if err := e.deliver("event " + change + " " + w.kind); err != nil {
 			return err
 		}
 	}
-	if e.twice {
-		frame = append(append([]byte{}, frame...), frame...)
-	}
-	if !e.missed {
+	for range e.times {
 		if _, err := w.ResponseWriter.Write(frame); err != nil {
 			return fmt.Errorf("sending an event: %w", err)
 		}
 	}
-	if e.ends {
+	if w.context.Err() != nil {
 		return errClosed
 	}
 	return nil
@@ -191,148 +186,115 @@ func (w *watching) read(frame []byte) (change string, _ metav1.Object) {
 	return event.Type, object
 }
 
-// A passing is an event on its way to the operator, and what faults do to it.
+// A passing is an event on its way to the operator.
 type passing struct {
 	*watching
-	number int
-	text   string // what has happened, in the trace
-	behind *lag   // of its kind; nil if no watch of it is behind
-	late   bool   // those of other watches overtake it
-	missed bool
-	twice  bool
-	ends   bool // it is the last one of its watch
+	text  string        // what has happened, in the trace
+	again bool          // it has to come to the faults again
+	times int           // how often it is sent
+	late  chan struct{} // closed when those of other watches may have overtaken it; nil if they need not
 }
 
-// deliver counts an event, and waits until the operator may see it.
-func (b *boundary) deliver(e *passing, change, name string) error {
-	if err := b.event(e, change, name); err != nil {
-		return err
-	}
-	if e.behind != nil && b.wait(e) != nil || e.late && b.letOvertake(e) != nil {
-		return e.context.Err()
-	}
-	text := e.text
-	switch {
-	case e.missed:
-		text = "missed: " + text
-	case e.twice:
-		b.trace.add("operator", "event", text)
-	}
-	b.trace.add("operator", "event", text)
-	return nil
+// Push delivers the event.
+func (e *passing) Push() {
+	e.times++
+	e.boundary.trace.Add(operatorActor, "event", e.text)
 }
 
-// event counts an event, and lets faults begin at it.
-func (b *boundary) event(e *passing, change, name string) error {
-	changes := b.changes(e.kind)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.down {
-		return errClosed
-	}
-	b.events[e.kind]++
-	e.number = b.events[e.kind]
-	e.text = fmt.Sprintf("%d of %s: %s %s", e.number, e.kind, strings.ToLower(change), name)
-	b.places, b.repeated = append(b.places, fault.Place{Point: fault.AtEvent, At: e.number, Of: e.kind}), append(b.repeated, false)
-	b.names = append(b.names, "event "+change+" "+e.kind)
-	for i, f := range b.plan.Faults {
-		if b.suspended || f.Kind.Point() != fault.AtEvent || f.At != e.number || f.Of != e.kind {
-			continue
-		}
-		b.fired[i] = true
-		b.trace.add("sim", "fault", f.String())
-		b.begin(e, f, changes)
-	}
-	e.behind = b.lags[e.kind]
-	return nil
+// PutBack makes the event the next one again.
+func (e *passing) PutBack() { e.again = true }
+
+// LetOvertake delivers the event after those of other watches that come within a time. Those of the
+// same watch wait, too: an API server sends them in the order of the changes.
+func (e *passing) LetOvertake(d time.Duration) {
+	late := make(chan struct{})
+	e.late = late
+	e.boundary.world.later.After(d, func() { close(late) })
 }
 
-// begin lets a fault begin at an event.
-func (b *boundary) begin(e *passing, f fault.Fault, changes int) {
-	switch f.Kind {
-	case fault.DelayWatch:
-		b.lags[e.kind] = &lag{by: f.By, until: time.Now().Add(delayWatchTime), event: e.number, changes: changes}
-	case fault.DelayEvent:
-		e.late = true
-		b.hide(delayEventTime)
-	case fault.DuplicateEvent:
-		e.twice = true
-	case fault.MissEvent:
-		e.missed = true
-		b.hide(missedTime)
-		time.AfterFunc(missedTime, func() { b.relist(e.watching) })
-	case fault.ExpireWatch:
-		b.expired[e.selection], e.ends = true, true
-	case fault.CloseWatch:
-		e.ends = true
-	}
-}
-
-// hide notes that the operator may not see the present state for some time.
-func (b *boundary) hide(d time.Duration) {
-	if until := time.Now().Add(d); until.After(b.hidden) {
-		b.hidden = until
-	}
-}
-
-// relist ends a watch that has missed an event so that its client lists again, unless it has ended.
-func (b *boundary) relist(w *watching) {
-	if w.context.Err() != nil {
-		return
-	}
-	b.mu.Lock()
-	b.expired[w.selection] = true
-	b.mu.Unlock()
-	w.end()
-	b.awake()
-}
-
-// letOvertake waits while the events of other watches go on. Those of the same watch wait too: an API
-// server sends them in the order of the changes.
-func (b *boundary) letOvertake(e *passing) error {
-	select {
-	case <-e.context.Done():
-		return e.context.Err()
-	case <-time.After(delayEventTime):
-	}
-	b.awake()
-	return nil
-}
-
-// wait waits until a watch that lags may send an event: there are as many changes after it as the
-// watch is behind, or the time is over.
-func (b *boundary) wait(e *passing) error {
-	behind := e.behind
+// deliver takes an event to the faults when its watch does not lag, and waits until the operator may
+// see it. name is that of the place.
+func (e *passing) deliver(name string) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	waited := false
-	for time.Now().Before(behind.until) && b.changes(e.kind)-behind.changes < e.number-behind.event+behind.by {
-		waited = true
+	for waited := false; ; waited = true {
+		err, passed := error(nil), false
+		e.boundary.world.do(func() { passed, err = e.boundary.event(e, name) })
+		switch {
+		case err != nil:
+			return err
+		case passed && waited:
+			e.boundary.awake()
+		}
+		if passed {
+			break
+		}
 		select {
 		case <-e.context.Done():
 			return e.context.Err()
 		case <-ticker.C:
 		}
 	}
-	if waited {
-		b.awake()
+	if e.late == nil {
+		return nil
 	}
-	return nil
+	select {
+	case <-e.context.Done():
+		return e.context.Err()
+	case <-e.late:
+		e.boundary.world.do(e.Push)
+		return nil
+	}
 }
 
-// lagging reports whether the operator may not see the present state.
-func (b *boundary) lagging() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if time.Now().Before(b.hidden) {
-		return true
+// event lets the faults of an event strike, unless its watch lags. It reports whether the event is
+// through.
+func (b *boundary) event(e *passing, name string) (passed bool, err error) {
+	l := b.lags[e.kind]
+	switch {
+	case b.down || e.context.Err() != nil:
+		return false, errClosed
+	case l != nil && b.changes(e.kind)-l.changes < l.passed+l.by:
+		return false, nil
+	case l != nil:
+		l.passed++
 	}
-	for _, l := range b.lags {
-		if time.Now().Before(l.until) {
-			return true
+	e.times, e.again = 0, false
+	b.place(name, false)
+	if !b.world.injector.Event(&inject.Event{Actor: operatorActor, Kind: e.kind, Text: e.text, Stream: e}) {
+		e.Push()
+	}
+	return !e.again, nil
+}
+
+// Delay makes the watches of a kind stay some events behind, for a while.
+func (b *boundary) Delay(kind string, events int, d time.Duration) {
+	l := &lag{by: events, changes: b.changes(kind)}
+	b.lags[kind] = l
+	b.world.later.After(d, func() {
+		if b.lags[kind] == l {
+			delete(b.lags, kind)
+		}
+	})
+}
+
+// Close ends the watches of a kind: clients watch again from where they were.
+func (b *boundary) Close(kind string) {
+	for w := range b.open {
+		if w.kind == kind {
+			w.end()
 		}
 	}
-	return false
+}
+
+// Expire ends the watches of a kind, whose clients learn when they watch again that they have to list.
+func (b *boundary) Expire(kind string) {
+	for w := range b.open {
+		if w.kind == kind {
+			b.expired[w.selection] = true
+		}
+	}
+	b.Close(kind)
 }
 
 // watched reports whether the events of a kind are counted.

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
-	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 )
 
 // Events are counted in each encoding, also if they come in pieces: neither what was there at first nor
@@ -34,8 +33,7 @@ func TestEventsAreCounted(t *testing.T) {
 			}
 			request.Accept = accept
 			framing := request.Framing()
-			b := newBoundary(fault.Plan{}, newTrace(), nil)
-			b.changes = func(string) int { return 0 }
+			b := boundaryOf(t, "no fault")
 			recorder := httptest.NewRecorder()
 			w := &watching{ResponseWriter: recorder, context: t.Context(), boundary: b, kind: "secrets", first: 5, code: 200}
 			w.Header().Set("Content-Type", framing.ContentType())

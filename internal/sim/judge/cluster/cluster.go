@@ -50,6 +50,7 @@ type Cluster struct {
 	written       map[string]map[string]any // objects as users created them, with later changes of labels and annotations
 	versions      map[string][]string       // resource versions of changes, by kind
 	prerequisites []string
+	begins        bool            // there is a time before the operator starts, whose end NotePrerequisites is
 	children      map[string]bool // objects that the operator has created
 	changes       int
 }
@@ -86,13 +87,13 @@ func (c *Cluster) noteWritten(change apiserver.Change) {
 		return
 	}
 	if written, ok := c.written[of]; ok && change.Old != nil && change.New != nil {
-		c.written[of] = Rewritten(written, change)
+		c.written[of] = rewritten(written, change)
 	}
 }
 
-// Rewritten returns an object as its users have written it, after one of them has changed it: they
+// rewritten returns an object as its users have written it, after one of them has changed it: they
 // would write its fields, labels and annotations again, and not what others have added to these.
-func Rewritten(written map[string]any, change apiserver.Change) map[string]any {
+func rewritten(written map[string]any, change apiserver.Change) map[string]any {
 	written = maps.Clone(written)
 	for field, value := range change.New {
 		if field != "metadata" && field != "status" {
@@ -170,7 +171,7 @@ func (c *Cluster) Added(of, field string, has map[string]string) []string {
 
 // NotePrerequisites records that the objects that are there now were there before the operator
 // started.
-func (c *Cluster) NotePrerequisites() { c.prerequisites = c.Written() }
+func (c *Cluster) NotePrerequisites() { c.prerequisites, c.begins = c.Written(), true }
 
 // IsPrerequisite reports whether an object was there before the operator started.
 func (c *Cluster) IsPrerequisite(of string) bool { return slices.Contains(c.prerequisites, of) }
@@ -195,21 +196,20 @@ func (c *Cluster) Accepts(collection string, content map[string]any) bool {
 	return c.Server.Serve(request).Code < 300
 }
 
-// Withholdable returns the Secrets and ConfigMaps that were there before the operator started.
+// Withholdable returns the Secrets and ConfigMaps without which objects may have to wait: those that
+// were there before the operator started, or if it starts first, those of users that are there now.
 func (c *Cluster) Withholdable() []string {
-	var list []string
-	for _, of := range c.prerequisites {
-		if IsWithholdable(of) {
-			list = append(list, of)
-		}
+	list := c.prerequisites
+	if !c.begins {
+		list = c.Written()
 	}
-	return list
-}
-
-// IsWithholdable reports whether an object of a user is one without which objects may have to wait:
-// a Secret or ConfigMap.
-func IsWithholdable(of string) bool {
-	return strings.HasPrefix(of, "secrets ") || strings.HasPrefix(of, "configmaps ")
+	return slices.DeleteFunc(slices.Clone(list), func(of string) bool {
+		if !strings.HasPrefix(of, "secrets ") && !strings.HasPrefix(of, "configmaps ") {
+			return true
+		}
+		_, err := c.LookUp(of)
+		return err != nil && !c.begins
+	})
 }
 
 // An Object is one that is in the cluster now. Its content is a copy.

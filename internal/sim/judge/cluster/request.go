@@ -9,9 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
@@ -84,8 +82,7 @@ func NameOf(r *apiserver.Request) string {
 		Metadata struct{ Name, GenerateName string }
 	}
 	if err := json.Unmarshal(r.Body, &body); err != nil {
-		u := &unstructured.Unstructured{Object: contentOf(r)}
-		body.Metadata.Name, body.Metadata.GenerateName = u.GetName(), u.GetGenerateName()
+		return ""
 	}
 	if body.Metadata.Name == "" && body.Metadata.GenerateName != "" {
 		return body.Metadata.GenerateName + "*"
@@ -93,19 +90,11 @@ func NameOf(r *apiserver.Request) string {
 	return body.Metadata.Name
 }
 
-// contentOf returns the object in the body of a request, also of one in protobuf, as clients of
-// built-in kinds send them; nil if there is none.
+// contentOf returns the object in the body of a request, which may be YAML if it is an apply; nil if
+// there is none.
 func contentOf(r *apiserver.Request) map[string]any {
 	var content map[string]any
-	if yaml.Unmarshal(r.Body, &content) == nil && content != nil { // JSON is YAML
-		return content
-	}
-	decoded, _, err := scheme.Codecs.UniversalDeserializer().Decode(r.Body, nil, nil)
-	if err != nil {
-		return nil
-	}
-	content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(decoded)
-	if err != nil {
+	if yaml.Unmarshal(r.Body, &content) != nil {
 		return nil
 	}
 	return content
