@@ -47,6 +47,9 @@ func newSelection(k *kind, r *Request) (selection, *failure) {
 	if sel.fields, err = fields.ParseSelector(r.Query.Get("fieldSelector")); err != nil {
 		return sel, fail(apierrors.NewBadRequest(err.Error()))
 	}
+	if r.Name != "" { // a watch of one object, by a deprecated path
+		sel.fields = fields.AndSelectors(sel.fields, fields.OneTermEqualSelector("metadata.name", r.Name))
+	}
 	for _, requirement := range sel.fields.Requirements() {
 		if !k.selectable(requirement.Field) {
 			return sel, fail(apierrors.NewBadRequest(k.unselectable(requirement.Field)))
