@@ -61,8 +61,10 @@ func newSelection(k *kind, r *Request) (selection, *failure) {
 // selectable reports whether field selectors may use a field.
 func (k *kind) selectable(field string) bool {
 	switch {
-	case field == "metadata.name" || field == "metadata.namespace":
+	case field == "metadata.name":
 		return true
+	case field == "metadata.namespace": // of others, if the kind says nothing of its fields
+		return k.namespaced || k.definition == nil && len(builtin.Selectable(k.gvk)) == 0
 	case k.definition != nil:
 		return slices.Contains(k.definition.Selectable, field)
 	}
