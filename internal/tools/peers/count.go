@@ -35,7 +35,7 @@ type report struct {
 }
 
 var (
-	// outcome is the line with which package testing tells what became of a test.
+	// outcome is the line in which package testing reports what became of a test.
 	outcome = regexp.MustCompile(`(?m)^ *--- (PASS|FAIL|SKIP): (\S+)`)
 	// runsSpecs finds the test that runs the specs, which are counted instead.
 	runsSpecs = regexp.MustCompile(`(?m)^=== RUN +(\S+)\nRunning Suite: `)

@@ -39,7 +39,7 @@ var suites = []string{
 const (
 	// unsimulated are the specs that need what docs/simulator.md lists as not simulated: a server that
 	// calls webhooks, or enforces the RBAC of its objects.
-	unsimulated = "webhook that rejects all requests|should start all components without deadlock|should serve extra endpoints"
+	unsimulated = "webhook that rejects all requests|should start all components without deadlock|authn/authz should serve extra endpoints"
 
 	// older are the tests that need a server with an older discovery, which they start themselves
 	// unless they are given one.
