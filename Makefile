@@ -69,6 +69,10 @@ generate: ## Regenerate what is checked in: deep copies, CRDs, roles, and the co
 layers: ## Fail if an import goes up, or the library depends on what it must not
 	@$(GO) test -vet=off -run 'Layers|Banned|ModuleFile' ./internal/tools/house
 
+.PHONY: peers
+peers: ## Run the suites of controller-runtime against the API server in memory, some ten minutes; PEERS="-real" for the real one
+	@$(GO) run ./internal/tools/peers $(PEERS)
+
 .PHONY: soak
 soak: controlplane ## Kill the examples' operators at random for 10 minutes, leave them alone for 10, check all; SOAK="-help" for more
 	@$(GO) run ./examples/internal/soak $(SOAK)

@@ -53,7 +53,7 @@ func (g *registry) patch(k *kind, r *Request) *Response {
 		return failure.response()
 	}
 	obj := &unstructured.Unstructured{Object: content}
-	if failure := place(k, r, obj); failure != nil {
+	if failure := place(r, obj); failure != nil {
 		return failure.response()
 	}
 	v, failure := g.updateObject(w, old, obj, false)
@@ -167,7 +167,7 @@ func (g *registry) apply(w *writeContext) *Response {
 		return failure.response()
 	}
 	obj := &unstructured.Unstructured{Object: normal}
-	if failure := place(k, r, obj); failure != nil {
+	if failure := place(r, obj); failure != nil {
 		return failure.response()
 	}
 	if old == nil {

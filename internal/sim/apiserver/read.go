@@ -47,6 +47,9 @@ func newSelection(k *kind, r *Request) (selection, *failure) {
 	if sel.fields, err = fields.ParseSelector(r.Query.Get("fieldSelector")); err != nil {
 		return sel, fail(apierrors.NewBadRequest(err.Error()))
 	}
+	if r.Name != "" { // a watch of one object, by a deprecated path
+		sel.fields = fields.AndSelectors(sel.fields, fields.OneTermEqualSelector("metadata.name", r.Name))
+	}
 	for _, requirement := range sel.fields.Requirements() {
 		if !k.selectable(requirement.Field) {
 			return sel, fail(apierrors.NewBadRequest(k.unselectable(requirement.Field)))
@@ -58,8 +61,10 @@ func newSelection(k *kind, r *Request) (selection, *failure) {
 // selectable reports whether field selectors may use a field.
 func (k *kind) selectable(field string) bool {
 	switch {
-	case field == "metadata.name" || field == "metadata.namespace":
+	case field == "metadata.name":
 		return true
+	case field == "metadata.namespace": // of others, if the kind says nothing of its fields
+		return k.namespaced || k.definition == nil && len(builtin.Selectable(k.gvk)) == 0
 	case k.definition != nil:
 		return slices.Contains(k.definition.Selectable, field)
 	}

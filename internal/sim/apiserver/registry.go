@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/internal/builtin"
 )
@@ -55,7 +56,7 @@ func (g *registry) create(k *kind, r *Request) *Response {
 func (g *registry) createObject(w *writeContext, content map[string]any, applied *unstructured.Unstructured) (*version, *failure) {
 	k, r := w.kind, w.request
 	obj := &unstructured.Unstructured{Object: content}
-	if failure := place(k, r, obj); failure != nil {
+	if failure := place(r, obj); failure != nil {
 		return nil, failure
 	}
 	if failure := g.checkNamespace(k, r, obj); failure != nil {
@@ -110,15 +111,10 @@ func dry(obj *unstructured.Unstructured) *version {
 }
 
 // place checks the namespace and the name of an object against the request, and sets them if they
-// are not set.
-func place(k *kind, r *Request, obj *unstructured.Unstructured) *failure {
-	switch {
-	case k.namespaced && obj.GetNamespace() == "":
-		obj.SetNamespace(r.Namespace)
-	case k.namespaced && obj.GetNamespace() != r.Namespace:
-		return fail(apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request"))
-	case !k.namespaced && obj.GetNamespace() != "":
-		return fail(apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request"))
+// are not set. The namespace of an object whose kind has none is dropped.
+func place(r *Request, obj *unstructured.Unstructured) *failure {
+	if err := rest.EnsureObjectNamespaceMatchesRequestNamespace(r.Namespace, obj); err != nil {
+		return fail(err)
 	}
 	switch {
 	case r.Name == "":
@@ -163,7 +159,7 @@ func (g *registry) update(k *kind, r *Request) *Response {
 		return failure.response()
 	}
 	obj := &unstructured.Unstructured{Object: content}
-	if failure := place(k, r, obj); failure != nil {
+	if failure := place(r, obj); failure != nil {
 		return failure.response()
 	}
 	if old == nil {

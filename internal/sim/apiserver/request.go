@@ -5,6 +5,7 @@ package apiserver
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,7 +14,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/user"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
 
 // A Request is a request to the API server.
@@ -81,34 +84,29 @@ func NewRequest(method, path, contentType string, body []byte) (*Request, error)
 	return request, nil
 }
 
-// resolve derives the verb, the resource and the object of a request from its path and method.
+// infos reads paths and methods as the real server does.
+var infos = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+
+// resolve derives the verb, the resource and the object of a request from its path and method. The
+// query, of which only one parameter matters, is not decoded for that.
 func (r *Request) resolve() {
-	parts := strings.Split(strings.Trim(r.Path, "/"), "/")
-	switch {
-	case len(parts) >= 3 && parts[0] == "api":
-		r.Resource = schema.GroupVersionResource{Version: parts[1]}
-		parts = parts[2:]
-	case len(parts) >= 4 && parts[0] == "apis":
-		r.Resource = schema.GroupVersionResource{Group: parts[1], Version: parts[2]}
-		parts = parts[3:]
-	default:
+	info, err := infos.NewRequestInfo(&http.Request{Method: r.Method, URL: &url.URL{Path: r.Path}})
+	if err != nil || !info.IsResourceRequest {
 		return
 	}
-	// /namespaces/x is the namespace itself, /namespaces/x/status and /namespaces/x/finalize its
-	// subresources.
-	if parts[0] == "namespaces" && len(parts) >= 3 && !(len(parts) == 3 && (parts[2] == "status" || parts[2] == "finalize")) {
-		r.Namespace = parts[1]
-		parts = parts[2:]
+	r.Verb = cmp.Or(info.Verb, "unknown")
+	if r.Verb == "list" && r.isSet("watch") {
+		r.Verb = "watch"
 	}
-	r.Resource.Resource = parts[0]
-	if len(parts) > 1 {
-		r.Name = parts[1]
+	r.Resource = schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}
+	r.Name = info.Name
+	if info.Resource != "namespaces" { // one of which has itself as its namespace there
+		r.Namespace = info.Namespace
 	}
-	if len(parts) > 2 {
-		r.Subresource = strings.Join(parts[2:], "/")
+	if info.Subresource != "" {
+		r.Subresource = strings.Join(info.Parts[2:], "/")
 	}
 	r.DryRun = len(r.Query["dryRun"]) > 0
-	r.Verb = r.verb()
 }
 
 // isSet reports whether a parameter is true, as the API server reads it: clients in Python write
@@ -117,32 +115,6 @@ func (r *Request) isSet(parameter string) (set bool) {
 	values := r.Query[parameter]
 	_ = runtime.Convert_Slice_string_To_bool(&values, &set, nil) //nolint:errcheck // every text is true or false
 	return set
-}
-
-func (r *Request) verb() string {
-	watch := r.isSet("watch")
-	switch r.Method {
-	case http.MethodGet, http.MethodHead:
-		switch {
-		case watch && r.Name == "":
-			return "watch"
-		case r.Name == "":
-			return "list"
-		}
-		return "get"
-	case http.MethodPost:
-		return "create"
-	case http.MethodPut:
-		return "update"
-	case http.MethodPatch:
-		return "patch"
-	case http.MethodDelete:
-		if r.Name == "" {
-			return "deletecollection"
-		}
-		return "delete"
-	}
-	return "unknown"
 }
 
 // manager returns the field manager of a request. As upstream, the default is the first part of the

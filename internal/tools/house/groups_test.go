@@ -25,7 +25,7 @@ var groups = map[string][]string{
 	"internal/scaffold": {},
 	"internal/vet":      {},
 	"internal/command":  {"controlplane", "internal/cluster", "internal/engine", "internal/language", "internal/scaffold", "internal/show", "internal/sim", "internal/vet", "library"},
-	"internal/tools":    {"controlplane", "internal/sim", "internal/vet"}, // of this repository
+	"internal/tools":    {"controlplane", "internal/sim", "internal/vet", "sim"}, // of this repository
 	"cmd":               {"internal/command", "internal/vet"},
 }
 

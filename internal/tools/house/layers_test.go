@@ -144,6 +144,7 @@ var layers = map[string]int{
 	"cmd/ctrlkit":                             12,
 	"cmd/ctrlkit-vet":                         12,
 	"internal/tools/checks":                   11,
+	"internal/tools/peers":                    7,
 
 	// Generated packages that are compiled and run as tests.
 	"internal/language/gen/golden/...":          4,

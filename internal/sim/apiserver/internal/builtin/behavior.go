@@ -287,17 +287,23 @@ var eventFields = []string{
 	"involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "reportingComponent", "source", "type",
 }
 
+var regardingFields = []string{
+	"regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid", "regarding.apiVersion",
+	"regarding.resourceVersion", "regarding.fieldPath", "reason", "reportingController", "type",
+}
+
 var selectable = map[string][]string{
 	"/Pod":                   {"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork", "status.phase", "status.podIP", "status.nominatedNodeName"},
 	"/Event":                 eventFields,
-	"events.k8s.io/Event":    {"reason", "type", "regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid", "reportingController"},
+	"events.k8s.io/Event":    regardingFields,
 	"/Secret":                {"type"},
 	"/Namespace":             {"status.phase"},
 	"/Node":                  {"spec.unschedulable"},
 	"/Service":               {"spec.clusterIP", "spec.type"},
 	"/ReplicationController": {"status.replicas"},
-	"apps/ReplicaSet":        {"status.replicas"},
 	"batch/Job":              {"status.successful"},
+	"certificates.k8s.io/CertificateSigningRequest": {"spec.signerName"},
+	"resource.k8s.io/ResourceSlice":                 {"spec.nodeName", "spec.driver"},
 }
 
 // Field returns a selectable field in its text form.
@@ -310,6 +316,8 @@ func Field(gvk schema.GroupVersionKind, obj map[string]any, field string) string
 	switch {
 	case err != nil:
 		return ""
+	case value == nil && field == "source": // of a new Event
+		return Field(gvk, obj, "reportingComponent")
 	case value == nil:
 		return zeroFields[field]
 	}
@@ -320,10 +328,6 @@ func Field(gvk schema.GroupVersionKind, obj map[string]any, field string) string
 var fieldPaths = map[string][]string{
 	"batch/Job status.successful": {"status", "succeeded"},
 	"/Event source":               {"source", "component"},
-	// Events are stored in the form of the core group.
-	"events.k8s.io/Event regarding.kind": {"involvedObject", "kind"}, "events.k8s.io/Event regarding.namespace": {"involvedObject", "namespace"},
-	"events.k8s.io/Event regarding.name": {"involvedObject", "name"}, "events.k8s.io/Event regarding.uid": {"involvedObject", "uid"},
-	"events.k8s.io/Event reportingController": {"reportingComponent"},
 }
 
 // zeroFields are the text forms of unset fields, where they are not empty.

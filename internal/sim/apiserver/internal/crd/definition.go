@@ -32,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/registry/rest"
 )
 
 // A Definition is a compiled CustomResourceDefinition. It is immutable.
@@ -65,7 +66,7 @@ type schemas struct {
 	statusValidator validation.SchemaValidator
 	cel             *cel.Validator
 	converter       managedfields.TypeConverter
-	printer         *printer
+	convertor       rest.TableConvertor
 }
 
 // Scale holds the paths of the fields of a scale subresource.
@@ -190,7 +191,7 @@ func (version *Version) compile(v *apiextensionsv1.CustomResourceDefinitionVersi
 		}
 	}
 	version.cel = cel.NewValidator(version.structural, true, celconfig.PerCallLimit)
-	version.printer = newPrinter(v)
+	version.convertor = newConvertor(v)
 	return nil
 }
 
