@@ -12,25 +12,42 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 )
 
+// counts says which differences an oracle is about.
+type counts func(want snapshot.Snapshot, d oracle.Difference) bool
+
+// differences returns those of a world at a checkpoint, from 0, from that of the run without faults.
+func (l *ledger) differences(i int, got snapshot.Snapshot, is counts) []oracle.Difference {
+	want := l.reference.Checkpoints[i]
+	return slices.DeleteFunc(want.Diff(got, l.reference.Mask), func(d oracle.Difference) bool {
+		return !is(want, d) || isLeaving(want, d) || deniesWhenDone(want, got, d) || l.comesByTheClock(i, got, d)
+	})
+}
+
+// IsAsWanted reports whether the world at a checkpoint, from 0, is that of the run without faults.
+func (j *Judge) IsAsWanted(i int, got snapshot.Snapshot) bool {
+	return len(j.ledger.differences(i, got, j.ledger.isPresent)) == 0
+}
+
+// isPresent reports whether a difference is not only history.
+func (l *ledger) isPresent(_ snapshot.Snapshot, d oracle.Difference) bool { return !l.isHistory(d) }
+
 // compare reports the first checkpoint at which the world differs from that of the run without
-// faults, in what counts.
-func (l *ledger) compare(e End, text string, counts func(want snapshot.Snapshot, d oracle.Difference) bool, v violate) {
+// faults, in what counts. One at which the world is nil is not compared.
+func (l *ledger) compare(e End, text string, is counts, v violate) {
 	if l.reference == nil || l.aborted {
 		return
 	}
-	for i, want := range l.reference.Checkpoints {
-		if i >= len(e.Checkpoints) {
-			return
+	for i, got := range e.Checkpoints[:min(len(e.Checkpoints), len(l.reference.Checkpoints))] {
+		if got == nil {
+			continue
 		}
-		found := differences{checkpoint: i + 1}
-		var lines []string
-		for _, d := range want.Diff(e.Checkpoints[i], l.reference.Mask) {
-			if counts(want, d) && !isLeaving(want, d) && !deniesWhenDone(want, e.Checkpoints[i], d) && !l.comesByTheClock(i, e.Checkpoints[i], d) {
-				found.list, lines = append(found.list, d), append(lines, d.String())
-			}
-		}
+		found := differences{i + 1, l.differences(i, got, is)}
 		if len(found.list) == 0 {
 			continue
+		}
+		var lines []string
+		for _, d := range found.list {
+			lines = append(lines, d.String())
 		}
 		v(fmt.Sprintf("at checkpoint %d of %d, %s:\n  %s", found.checkpoint, len(l.reference.Checkpoints), text, strings.Join(lines, "\n  ")), found)
 		return // what differs later may follow from it

@@ -8,9 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/ctrlkit/ctrlkit/internal/sim/judge/snapshot"
-	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 )
 
 // InjectedPanic is the value of panics that faults cause in the operator.
@@ -75,5 +72,5 @@ func stackOf(logs []string) string {
 type sameEnd struct{}
 
 func (sameEnd) AtEnd(l *ledger, e End, v violate) {
-	l.compare(e, "the world is not what it is without the fault", func(_ snapshot.Snapshot, d oracle.Difference) bool { return !l.isHistory(d) }, v)
+	l.compare(e, "the world is not what it is without the fault", l.isPresent, v)
 }

@@ -351,11 +351,6 @@ func (j *Judge) Reference(checkpoints []snapshot.Snapshot, requests int) *Refere
 			r.externals[key] = max(r.externals[key], l.systems[name].Created(uid))
 		}
 	}
-	if checkpoints == nil { // what there is at one is not known
-		for what := range l.said {
-			r.conditions[what[:strings.LastIndexByte(what, ' ')]] = true
-		}
-	}
 	for _, checkpoint := range checkpoints {
 		for thing, fields := range checkpoint {
 			for path := range fields {
@@ -386,8 +381,9 @@ type Reference struct {
 	minted     minted.Names    // what differs between runs without faults
 }
 
-// Allow lets runs do what another run without faults has done.
+// Allow lets runs do what another run without faults has done, from which r has learned.
 func (r *Reference) Allow(other *Reference) {
+	other.Mint(r.minted)
 	for canonical, times := range other.created {
 		r.created[canonical] = max(r.created[canonical], times)
 	}
@@ -404,13 +400,23 @@ func (r *Reference) Allow(other *Reference) {
 // mask a condition that reports a failure in the other run only: an operator that becomes idle with
 // one, although nothing has failed, is wrong in that order.
 func (r *Reference) Learn(other []snapshot.Snapshot) {
+	r.learn(other, func(got snapshot.Snapshot, d oracle.Difference) bool { return d.Path != "" && !isFailure(got, d) })
+}
+
+// LearnChance masks all that differs between this run and another one without faults, where time is
+// real, so that two runs are never quite the same.
+func (r *Reference) LearnChance(other []snapshot.Snapshot) {
+	r.learn(other, func(snapshot.Snapshot, oracle.Difference) bool { return true })
+}
+
+func (r *Reference) learn(other []snapshot.Snapshot, masks func(got snapshot.Snapshot, d oracle.Difference) bool) {
 	other = r.learnNames(other)
 	for i, want := range r.Checkpoints {
 		if i >= len(other) {
 			return
 		}
 		for _, d := range want.Diff(other[i], r.Mask) {
-			if d.Path != "" && !isFailure(other[i], d) {
+			if masks(other[i], d) {
 				r.Mask[snapshot.MaskKey(d)] = true
 			}
 		}

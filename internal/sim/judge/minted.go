@@ -48,6 +48,14 @@ func renamed(checkpoints []snapshot.Snapshot, names minted.Names) []snapshot.Sna
 	return all
 }
 
+// Rename returns a world of a run that is not judged by this one, with its names.
+func (r *Reference) Rename(s snapshot.Snapshot) snapshot.Snapshot {
+	if r == nil {
+		return s
+	}
+	return renamed([]snapshot.Snapshot{s}, r.minted)[0]
+}
+
 // Mint makes known which names differ between two runs: those of this one are replaced, and those of
 // the runs that are judged by it.
 func (r *Reference) Mint(names minted.Names) {

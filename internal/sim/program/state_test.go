@@ -15,6 +15,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/snapshot"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/sim/trial"
 )
@@ -42,7 +43,7 @@ type era struct {
 
 func newEra() *era {
 	e := &era{judge: judge.New(judge.Options{Now: time.Now})}
-	e.history = newHistory(newTrace(), newClock(), func(do func(*judge.Judge)) { do(e.judge) })
+	e.history = newHistory(newTrace(), newClock())
 	return e
 }
 
@@ -54,8 +55,13 @@ func (e *era) changed(c apiserver.Change) {
 	e.judge.Changed(c)
 }
 
-// stateOf returns the state of objects that the operator has written.
-func stateOf(objects ...apiserver.Object) state {
+// of returns a picture of the cluster.
+func (e *era) of(objects []apiserver.Object) snapshot.Snapshot {
+	return snapshot.Take(snapshot.Source{Objects: objects, Names: e.judge.Names(), Made: e.judge.Made, IsVersion: e.judge.IsVersion, Compared: e.isCompared})
+}
+
+// stateOf returns a picture of objects that the operator has written.
+func stateOf(objects ...apiserver.Object) snapshot.Snapshot {
 	e := newEra()
 	for _, o := range objects {
 		actor := "operator"
@@ -67,7 +73,7 @@ func stateOf(objects ...apiserver.Object) state {
 		}
 		e.changed(apiserver.Change{Type: "ADDED", Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, New: o.Content, Actor: actor})
 	}
-	return e.of(objects, nil)
+	return e.of(objects)
 }
 
 // What differs between two runs by chance is no difference: generated names, where they are
@@ -87,7 +93,7 @@ func TestDifferencesOfRuns(t *testing.T) {
 		mapOf("job-a1", "job-", "14", data(map[string]any{"of": "second"})), // in the order of the names, as in a cluster
 		mapOf("job-z9", "job-", "13", data(map[string]any{"of": "first"})),
 	)
-	if found := same.differences(want, nil); len(found) > 0 {
+	if found := want.Diff(same, nil); len(found) > 0 {
 		t.Errorf("got %v, want none", found)
 	}
 	other := stateOf(
@@ -95,7 +101,7 @@ func TestDifferencesOfRuns(t *testing.T) {
 		mapOf("job-a1", "job-", "21", data(map[string]any{"of": "first"})),
 		mapOf("new", "", "22", nil),
 	)
-	found := other.differences(want, map[string]bool{"configmaps default/a .data.at": true})
+	found := want.Diff(other, map[string]bool{"configmaps default/a .data.at": true})
 	if diff := cmp.Diff([]oracle.Difference{
 		{Thing: "configmaps default/job-* #2", Want: "there"},
 		{Thing: "configmaps default/new", Got: "there"},
@@ -110,7 +116,7 @@ func TestDifferencesOfRuns(t *testing.T) {
 	touchedBy.Content["spec"] = template(map[string]any{"name": "t", "annotations": map[string]any{cluster.Marks + "touched": "true"}}) // as the operator passes it on
 	plain := mapOf("a", "", "2", nil)
 	plain.Content["spec"] = template(map[string]any{"name": "t"})
-	if found := stateOf(touchedBy).differences(stateOf(plain), nil); len(found) > 0 {
+	if found := stateOf(plain).Diff(stateOf(touchedBy), nil); len(found) > 0 {
 		t.Errorf("got %v after a touch, want none", found)
 	}
 }
@@ -118,12 +124,12 @@ func TestDifferencesOfRuns(t *testing.T) {
 // The values of Secrets are in no report.
 func TestSecretsAreHidden(t *testing.T) {
 	t.Parallel()
-	secret := func(value string) state {
+	secret := func(value string) snapshot.Snapshot {
 		o := mapOf("s", "", "1", map[string]any{"data": map[string]any{"password": value}})
 		o.Resource.Resource = "secrets"
 		return stateOf(o)
 	}
-	found := secret("Y2FuYXJ5").differences(secret("b3RoZXI="), nil)
+	found := secret("b3RoZXI=").Diff(secret("Y2FuYXJ5"), nil)
 	if len(found) != 1 || cmp.Diff(found[0].Want, found[0].Got) == "" {
 		t.Fatalf("got %v, want one difference", found)
 	}
@@ -137,7 +143,7 @@ func TestSecretsAreHidden(t *testing.T) {
 // An object of another controller that the operator has written in one of the runs only.
 func TestWrittenInOneRun(t *testing.T) {
 	t.Parallel()
-	played := func(writer string, label string) state {
+	played := func(writer string, label string) snapshot.Snapshot {
 		h := newEra()
 		o := mapOf("played", "", "5", map[string]any{"data": map[string]any{"label": label}})
 		c := apiserver.Change{Type: "ADDED", Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, New: o.Content, Actor: "node-player"}
@@ -146,15 +152,15 @@ func TestWrittenInOneRun(t *testing.T) {
 			c.Type, c.Old, c.Actor = "MODIFIED", o.Content, writer
 			h.changed(c)
 		}
-		return h.of([]apiserver.Object{o}, nil)
+		return h.of([]apiserver.Object{o})
 	}
-	if found := played("operator", "new").differences(played("", "old"), nil); len(found) > 0 {
+	if found := played("", "old").Diff(played("operator", "new"), nil); len(found) > 0 {
 		t.Errorf("the operator has changed what it does not change without faults, as by deleting it, and it came again: got %v", found)
 	}
-	if found := played("", "old").differences(played("operator", "new"), nil); len(found) != 1 || found[0].Path != ".data.label" {
+	if found := played("operator", "new").Diff(played("", "old"), nil); len(found) != 1 || found[0].Path != ".data.label" {
 		t.Errorf("the operator has not written it: got %v, want a difference in data.label", found)
 	}
-	if found := played("", "new").differences(played("operator", "new"), nil); len(found) > 0 {
+	if found := played("operator", "new").Diff(played("", "new"), nil); len(found) > 0 {
 		t.Errorf("it is as if the operator had written it: got %v", found)
 	}
 }
@@ -162,7 +168,7 @@ func TestWrittenInOneRun(t *testing.T) {
 // Addresses and ports of Services are those that were free.
 func TestAllocatedByTheServer(t *testing.T) {
 	t.Parallel()
-	service := func(address string, port int64) state {
+	service := func(address string, port int64) snapshot.Snapshot {
 		return stateOf(apiserver.Object{
 			Resource: schema.GroupVersionResource{Version: "v1", Resource: "services"}, Namespace: "default", Name: "s",
 			Content: map[string]any{"metadata": map[string]any{"name": "s", "namespace": "default", "uid": "1"}, "spec": map[string]any{
@@ -170,10 +176,10 @@ func TestAllocatedByTheServer(t *testing.T) {
 			}},
 		})
 	}
-	if found := service("10.0.0.3", 30001).differences(service("10.0.0.4", 30002), nil); len(found) > 0 {
+	if found := service("10.0.0.4", 30002).Diff(service("10.0.0.3", 30001), nil); len(found) > 0 {
 		t.Errorf("got %v, want none", found)
 	}
-	if found := service("None", 0).differences(service("10.0.0.4", 0), nil); len(found) == 0 {
+	if found := service("10.0.0.4", 0).Diff(service("None", 0), nil); len(found) == 0 {
 		t.Error("a Service that becomes headless is as before")
 	}
 }
@@ -182,24 +188,24 @@ func TestAllocatedByTheServer(t *testing.T) {
 // is one, although a resource version may be the same number.
 func TestCopiedVersions(t *testing.T) {
 	t.Parallel()
-	with := func(version string, field string) state {
+	with := func(version string, field string) snapshot.Snapshot {
 		h := newEra()
 		for v := range uint64(30) {
 			h.changed(apiserver.Change{Type: "MODIFIED", Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Name: "p", New: mapOf("p", "", "2", nil).Content, ResourceVersion: v, Actor: "node-player"})
 		}
 		o := mapOf("a", "", "1", map[string]any{"data": map[string]any{field: version}})
 		h.changed(apiserver.Change{Type: "ADDED", Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, New: o.Content, Actor: "operator", ResourceVersion: 30})
-		return h.of([]apiserver.Object{o}, nil)
+		return h.of([]apiserver.Object{o})
 	}
-	if found := with("12", "copied-from-version").differences(with("19", "copied-from-version"), nil); len(found) > 0 {
+	if found := with("19", "copied-from-version").Diff(with("12", "copied-from-version"), nil); len(found) > 0 {
 		t.Errorf("got %v, want none", found)
 	}
 	for _, field := range []string{"version", "postgresVersion"} {
-		if found := with("14", field).differences(with("15", field), nil); len(found) != 1 {
+		if found := with("15", field).Diff(with("14", field), nil); len(found) != 1 {
 			t.Errorf("%s: got %v, want a difference", field, found)
 		}
 	}
-	if found := with("12", "resourceVersion").differences(with("119", "resourceVersion"), nil); len(found) != 1 {
+	if found := with("119", "resourceVersion").Diff(with("12", "resourceVersion"), nil); len(found) != 1 {
 		t.Errorf("no object ever had that version: got %v, want a difference", found)
 	}
 }
@@ -208,28 +214,28 @@ func TestCopiedVersions(t *testing.T) {
 // loses.
 func TestZerosOfCustomResources(t *testing.T) {
 	t.Parallel()
-	of := func(group string, spec map[string]any) state {
+	of := func(group string, spec map[string]any) snapshot.Snapshot {
 		return stateOf(apiserver.Object{
 			Resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: "shops"}, Namespace: "default", Name: "a",
 			Content: map[string]any{"metadata": map[string]any{"name": "a", "namespace": "default", "uid": "uid-of-a"}, "spec": spec},
 		})
 	}
 	zeros := map[string]any{"size": int64(0), "paused": false, "note": "", "tags": []any{}, "image": "x"}
-	if found := of("example.com", zeros).differences(of("example.com", map[string]any{"image": "x"}), nil); len(found) > 0 {
+	if found := of("example.com", map[string]any{"image": "x"}).Diff(of("example.com", zeros), nil); len(found) > 0 {
 		t.Errorf("got %v, want none", found)
 	}
-	if found := of("apps", zeros).differences(of("apps", map[string]any{"image": "x"}), nil); len(found) == 0 {
+	if found := of("apps", map[string]any{"image": "x"}).Diff(of("apps", zeros), nil); len(found) == 0 {
 		t.Error("a kind of Kubernetes: got none, want differences")
 	}
-	if found := of("example.com", zeros).differences(of("example.com", map[string]any{"size": int64(1)}), nil); len(found) != 2 {
+	if found := of("example.com", map[string]any{"size": int64(1)}).Diff(of("example.com", zeros), nil); len(found) != 2 {
 		t.Errorf("got %v, want the size and the image", found)
 	}
 	written := map[string]any{"image": "x", "resources": map[string]any{}, "timeout": "1h0m0s", "memory": "1Gi", "cpu": "1"}
 	asked := map[string]any{"image": "x", "timeout": "60m", "memory": "1024Mi", "cpu": int64(1)}
-	if found := of("example.com", written).differences(of("example.com", asked), nil); len(found) > 0 {
+	if found := of("example.com", asked).Diff(of("example.com", written), nil); len(found) > 0 {
 		t.Errorf("got %v, want none", found)
 	}
-	if found := of("apps", written).differences(of("apps", asked), nil); len(found) != 2 {
+	if found := of("apps", asked).Diff(of("apps", written), nil); len(found) != 2 {
 		t.Errorf("a kind of Kubernetes: got %v, want differences in the duration and the quantity", found)
 	}
 }
@@ -237,7 +243,7 @@ func TestZerosOfCustomResources(t *testing.T) {
 // A workload that was created again counts its revisions anew, and its template is compared.
 func TestRevisionsAreCountedAnew(t *testing.T) {
 	t.Parallel()
-	deployment := func(revision, image string) state {
+	deployment := func(revision, image string) snapshot.Snapshot {
 		return stateOf(apiserver.Object{
 			Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Namespace: "default", Name: "d",
 			Content: map[string]any{
@@ -246,10 +252,10 @@ func TestRevisionsAreCountedAnew(t *testing.T) {
 			},
 		})
 	}
-	if found := deployment("1", "a").differences(deployment("2", "a"), nil); len(found) > 0 {
+	if found := deployment("2", "a").Diff(deployment("1", "a"), nil); len(found) > 0 {
 		t.Errorf("got %v, want none", found)
 	}
-	if found := deployment("1", "a").differences(deployment("1", "b"), nil); len(found) != 1 {
+	if found := deployment("1", "b").Diff(deployment("1", "a"), nil); len(found) != 1 {
 		t.Errorf("got %v, want the image", found)
 	}
 }
@@ -258,13 +264,13 @@ func TestRevisionsAreCountedAnew(t *testing.T) {
 func TestNamedAfterAUID(t *testing.T) {
 	t.Parallel()
 	const one, other = "0a0a0a0a-0000-4000-8000-000000000001", "0a0a0a0a-0000-4000-8000-000000000002"
-	run := func(uid string) state {
+	run := func(uid string) snapshot.Snapshot {
 		return stateOf(mapOf("owner", "", uid, nil), mapOf("bucket-"+uid, "", "7", nil))
 	}
-	if found := run(one).differences(run(other), nil); len(found) > 0 {
+	if found := run(other).Diff(run(one), nil); len(found) > 0 {
 		t.Errorf("got %v, want none", found)
 	}
-	if found := stateOf(mapOf("owner", "", one, nil)).differences(run(other), nil); len(found) != 1 || found[0].Got != "" {
+	if found := run(other).Diff(stateOf(mapOf("owner", "", one, nil)), nil); len(found) != 1 || found[0].Got != "" {
 		t.Errorf("got %v, want the bucket to be missing", found)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
+	"github.com/ctrlkit/ctrlkit/internal/sim/judge/snapshot"
 	"github.com/ctrlkit/ctrlkit/internal/sim/memory"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/sim/run"
@@ -112,11 +113,11 @@ func (x *exploration) tryChange(ctx context.Context, c *change) (*runner, error)
 		return alone, nil
 	}
 	if failed {
-		want = state{} // what worked may stay
+		want = nil // what worked may stay
 	}
 	changing := *x.Options
 	changing.Script = c.script(x.Samples)
-	r, err := changing.run(ctx, fault.Plan{}, &reference{states: []state{before, want, before}, chance: x.reference.chance, watched: x.reference.watched})
+	r, err := changing.run(ctx, fault.Plan{}, &reference{states: []snapshot.Snapshot{before, want, before}, watched: x.reference.watched})
 	if err == nil {
 		r.violations = append(r.violations, slices.DeleteFunc(alone.violations, func(v oracle.Violation) bool { return r.violates(v.Oracle) })...)
 	}
@@ -125,8 +126,8 @@ func (x *exploration) tryChange(ctx context.Context, c *change) (*runner, error)
 
 // fails reports whether an operator can't do what a changed object asks for. What only others have
 // written, such as a node, does not depend on it.
-func (c *change) fails(before, changed state) bool {
-	return transition.Fails(c.Kind, before.things, changed.things, func(thing string) bool { return c.isSample(thing) || !before.isWritten(thing) })
+func (c *change) fails(before, changed snapshot.Snapshot) bool {
+	return transition.Fails(c.Kind, before, changed, func(thing string) bool { return c.isSample(thing) || !before.IsCompared(thing) })
 }
 
 // isSample reports whether a thing is named like a sample. Objects of the operator with the name

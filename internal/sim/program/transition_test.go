@@ -6,12 +6,16 @@ package program
 import (
 	"errors"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge/snapshot"
 	"github.com/ctrlkit/ctrlkit/internal/sim/run"
 	"github.com/ctrlkit/ctrlkit/internal/sim/transition"
@@ -67,21 +71,26 @@ func TestTransitions(t *testing.T) {
 func TestFails(t *testing.T) {
 	t.Parallel()
 	o := shopOptions("")
-	of := func(things ...string) state {
-		s := state{things: snapshot.Snapshot{}, written: map[string]struct{}{}}
+	of := func(things ...string) snapshot.Snapshot {
+		var objects []apiserver.Object
 		for _, thing := range things {
-			s.things[thing] = nil
-			if thing != "nodes node-1" {
-				s.written[thing] = struct{}{}
+			kind, name, _ := strings.Cut(thing, " ")
+			namespace, name, namespaced := strings.Cut(name, "/")
+			if !namespaced {
+				namespace, name = "", namespace
 			}
+			objects = append(objects, apiserver.Object{
+				Resource: schema.ParseGroupResource(kind).WithVersion("v1"), Namespace: namespace, Name: name,
+				Content: map[string]any{"metadata": map[string]any{"name": name, "uid": thing}},
+			})
 		}
-		return s
+		return snapshot.Take(snapshot.Source{Objects: objects, Names: strings.NewReplacer(), Compared: func(uid types.UID) bool { return uid != "nodes node-1" }})
 	}
 	before := of("shops.example.com default/a", "secrets default/a", "services default/a", "nodes node-1")
 	for _, test := range []struct {
 		name string
 		kind transition.Kind
-		got  state
+		got  snapshot.Snapshot
 		want bool
 	}{
 		{"all is there", transition.Wrong, before, false},

@@ -42,6 +42,10 @@ type Source struct {
 	// Made reports whether an object is one that the operator creates. It may be nil.
 	Made func(types.UID) bool
 
+	// Compared reports whether an object is compared with that of another world, if it has one. Nil
+	// compares all.
+	Compared func(types.UID) bool
+
 	// IsVersion reports whether a text is the resource version that something had. It may be nil.
 	IsVersion func(text string) bool
 
@@ -76,6 +80,9 @@ func Take(source Source) Snapshot {
 		normalize(&obj, source.IsVersion)
 		cluster.OmitZeros(obj.Resource.Group, obj.Content, source.Made != nil && source.Made(uid))
 		flatten("", obj.Content, fields, names)
+		if source.Compared != nil && !source.Compared(uid) {
+			fields[notCompared] = "true"
+		}
 		s.add(source.Names.Replace(cluster.ObjectName(obj.Resource, obj.Namespace, obj.Name)), fields)
 	}
 	for _, name := range slices.Sorted(maps.Keys(source.Systems)) {
@@ -92,6 +99,12 @@ func Take(source Source) Snapshot {
 	}
 	return s
 }
+
+// notCompared is in place of a path, and marks a thing that is not compared.
+const notCompared = "(not compared)"
+
+// IsCompared reports whether a thing is compared with that of another world.
+func (s Snapshot) IsCompared(thing string) bool { return s[thing][notCompared] == "" }
 
 // Fields returns the fields of an object by path, as they are.
 func Fields(content map[string]any) map[string]string {
@@ -233,8 +246,9 @@ func elementKey(i int, element any) string {
 	return strconv.Itoa(i)
 }
 
-// Diff lists what differs between two worlds, ordered, without the fields whose [MaskKey] is in
-// mask. A child that has evaded a collision of names is the one that was wanted.
+// Diff lists what differs between two worlds, ordered, without the fields and things whose [MaskKey]
+// is in mask, and without the things that are not compared in want, or if want lacks them, in got. A
+// child that has evaded a collision of names is the one that was wanted.
 func (want Snapshot) Diff(got Snapshot, mask map[string]bool) []oracle.Difference {
 	want, got = evadedCollisions(want, got)
 	var list []oracle.Difference
@@ -254,7 +268,13 @@ func (want Snapshot) Diff(got Snapshot, mask map[string]bool) []oracle.Differenc
 			}
 		}
 	}
-	list = slices.DeleteFunc(list, func(d oracle.Difference) bool { return mask[MaskKey(d)] })
+	list = slices.DeleteFunc(list, func(d oracle.Difference) bool {
+		in := want
+		if _, wanted := want[d.Thing]; !wanted {
+			in = got
+		}
+		return mask[MaskKey(d)] || mask[MaskKey(oracle.Difference{Thing: d.Thing})] || d.Path == notCompared || !in.IsCompared(d.Thing)
+	})
 	return withoutDependents(list, want, got)
 }
 
