@@ -23,6 +23,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/plan"
 	"github.com/ctrlkit/ctrlkit/internal/sim/recording"
 	"github.com/ctrlkit/ctrlkit/internal/sim/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/trial"
 )
 
 // The exit codes of "ctrlkit plan" and "ctrlkit diff", as terraform has them, and one more. Wrong
@@ -148,7 +149,7 @@ func (f *planFlags) run(cmd *cobra.Command, operators, arguments []string) error
 	if err != nil {
 		return err
 	}
-	programs := make([]plan.Program, len(operators))
+	programs := make([]trial.Program, len(operators))
 	for i, name := range operators {
 		if programs[i], err = f.program(cmd, name, arguments, o.Progress); err != nil {
 			return asExit(err, false)
@@ -343,13 +344,13 @@ func readManifests(paths []string) ([]run.Manifest, error) {
 }
 
 // program returns the operator of a name: a Go package that is built, or a program.
-func (f *planFlags) program(cmd *cobra.Command, name string, arguments []string, progress func(string)) (plan.Program, error) {
+func (f *planFlags) program(cmd *cobra.Command, name string, arguments []string, progress func(string)) (trial.Program, error) {
 	for _, variable := range f.env {
 		if !strings.Contains(variable, "=") {
-			return plan.Program{}, fmt.Errorf("--env %s: must be NAME=VALUE", variable)
+			return trial.Program{}, fmt.Errorf("--env %s: must be NAME=VALUE", variable)
 		}
 	}
-	p := plan.Program{Environment: f.env}
+	p := trial.Program{Environment: f.env}
 	info, err := os.Stat(name)
 	if path, errOfPath := exec.LookPath(name); errOfPath == nil && (err != nil || !info.IsDir()) {
 		p.Argv = append([]string{path}, arguments...)

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -39,16 +38,10 @@ type Source interface {
 	Lists() (requests, objects int)
 }
 
-// Program is an operator as a process.
-type Program struct {
-	Argv        []string // "{kubeconfig}" in it stands for the path of the copy's kubeconfig file
-	Environment []string
-}
-
 // Options say what to plan.
 type Options struct {
 	Source     Source
-	Operator   Program
+	Operator   trial.Program
 	Change     []run.Manifest // to apply; may be empty
 	Delete     []Object       // to delete; may be empty
 	Namespace  string         // of objects that have none
@@ -128,7 +121,7 @@ func For(ctx context.Context, o Options) (_ *Plan, err error) {
 // Compare returns what a new version of an operator would do at its start that the old one does not
 // do: the cluster is brought to rest by the old one, which is then started again to learn what any
 // start does, and then the new one.
-func Compare(ctx context.Context, o Options, next Program) (_ *Plan, err error) {
+func Compare(ctx context.Context, o Options, next trial.Program) (_ *Plan, err error) {
 	p, err := newPlanner(o)
 	if err != nil {
 		return nil, err
@@ -143,7 +136,7 @@ func Compare(ctx context.Context, o Options, next Program) (_ *Plan, err error) 
 		return nil, err
 	}
 	var phases [][]Change
-	for i, program := range []Program{o.Operator, o.Operator, next} {
+	for i, program := range []trial.Program{o.Operator, o.Operator, next} {
 		if err := p.lifetime(ctx, program, []string{"of the old version", "of the old version, started again", "of the new version"}[i]); err != nil {
 			return nil, err
 		}
@@ -155,7 +148,7 @@ func Compare(ctx context.Context, o Options, next Program) (_ *Plan, err error) 
 }
 
 // lifetime runs a program until it is idle.
-func (p *planner) lifetime(ctx context.Context, program Program, what string) error {
+func (p *planner) lifetime(ctx context.Context, program trial.Program, what string) error {
 	stop, ended, err := p.start(program)
 	if err != nil {
 		return err
@@ -216,29 +209,14 @@ func newPlanner(o Options) (_ *planner, err error) {
 func (p *planner) close() error { return errors.Join(p.cluster.Stop(), os.RemoveAll(p.dir)) }
 
 // start starts a program on the copy.
-func (p *planner) start(program Program) (stop func(), ended *run.Process, err error) {
-	argv := slices.Clone(program.Argv)
-	for i := range argv {
-		argv[i] = strings.ReplaceAll(argv[i], "{kubeconfig}", p.cluster.Kubeconfig())
-	}
-	var isolation *run.Isolation
-	unforward := func() {}
-	if !p.Outside {
-		isolation = &run.Isolation{
-			Socket: filepath.Join(p.dir, "api.sock"), Address: strings.TrimPrefix(p.cluster.Config().Host, "https://"), Refused: p.refusedHost, Visible: p.visible,
-		}
-		if unforward, err = isolation.Forward(); err != nil {
-			return nil, nil, err
-		}
-	}
-	environment := append([]string{"KUBECONFIG=" + p.cluster.Kubeconfig(), "KUBERNETES_SERVICE_HOST=", "KUBERNETES_SERVICE_PORT="}, program.Environment...)
+func (p *planner) start(program trial.Program) (stop func(), ended *run.Process, err error) {
 	p.recorder.started()
-	process, err := run.StartProcess(p.Supervisor, argv, environment, isolation, p.Log)
+	in := trial.Confinement{Supervisor: p.Supervisor, Directory: p.dir, Outside: p.Outside, Refused: p.refusedHost, Visible: p.visible}
+	process, release, err := program.Start(p.cluster, in, p.Log)
 	if err != nil {
-		unforward()
 		return nil, nil, err
 	}
-	return func() { process.Stop(); unforward() }, process, nil
+	return func() { process.Stop(); release() }, process, nil
 }
 
 // refusedHost takes a host that the operator has tried to reach.

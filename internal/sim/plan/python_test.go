@@ -13,6 +13,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/plan"
 	"github.com/ctrlkit/ctrlkit/internal/sim/plan/plantest"
 	"github.com/ctrlkit/ctrlkit/internal/sim/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/trial"
 	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
@@ -33,7 +34,7 @@ func TestAnOperatorInPython(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := plan.For(t.Context(), plan.Options{
-		Source: source, Operator: plan.Program{Argv: []string{python, "testdata/operator.py"}}, Change: change(app("app-1", "v1")),
+		Source: source, Operator: trial.Program{Argv: []string{python, "testdata/operator.py"}}, Change: change(app("app-1", "v1")),
 		Namespace: "default", Supervisor: plantest.Supervisor(t), Quiet: 2 * time.Second, Timeout: 3 * time.Minute,
 		Progress: func(string) {}, Log: func(line string) { t.Log(line) },
 	})

@@ -175,6 +175,7 @@ const (
 	storms  = "asks without an end"
 	uses    = "uses a Secret that has no owner"
 	sleeps  = "waits for a Secret that nothing watches"
+	spins   = "works in a loop without requests after a failure"
 	holds   = "holds what it has a finalizer on, and does not say why"
 
 	// These are no bugs.
@@ -190,6 +191,10 @@ func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	result, err := r.reconcile(ctx, req)
 	if err != nil {
 		r.failures++
+	}
+	if r.bug == spins && r.failures > 0 {
+		for ctx.Err() == nil {
+		}
 	}
 	if r.bug == resigns && r.failures == 2 {
 		return ctrl.Result{}, nil

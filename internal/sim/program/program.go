@@ -23,17 +23,16 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/explore"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
-	"github.com/ctrlkit/ctrlkit/internal/sim/judge/minted"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge/snapshot"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
-	"github.com/ctrlkit/ctrlkit/internal/sim/plan"
 	"github.com/ctrlkit/ctrlkit/internal/sim/report"
 	"github.com/ctrlkit/ctrlkit/internal/sim/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/trial"
 )
 
 // Options say what is simulated.
 type Options struct {
-	Program     plan.Program
+	Program     trial.Program
 	Definitions []*apiextensionsv1.CustomResourceDefinition
 	Script      []Step
 	Namespace   string // of objects that have none
@@ -55,8 +54,8 @@ type Options struct {
 	// counted as what the operator is declared to do.
 	ByDesign *regexp.Regexp
 
-	warned *sync.Map    // samples with unknown fields
-	minted minted.Names // that differ between runs without faults
+	warned  *sync.Map        // samples with unknown fields
+	learned *judge.Reference // what differs between runs without faults; nil in these
 
 	Progress func(string)
 
@@ -76,12 +75,20 @@ var ErrNotPlayed = errors.New("unknown fault of a process")
 
 // reference is what runs without faults have shown.
 type reference struct {
-	states  []state
-	chance  map[string]bool // what differs between two of them
-	watched map[string]bool // by the operator, before the script began
+	states  []snapshot.Snapshot // at the checkpoints; nil where nothing is known
+	watched map[string]bool     // by the operator, before the script began
+	resting bool                // the operator uses next to nothing of a processor when it is idle
 	places  []fault.Place
 	first   *runner
 	judge   *judge.Reference // what the oracles compare with
+}
+
+// wanted returns the cluster as it should be at a checkpoint, from 0; nil if nothing is known.
+func (r *reference) wanted(i int) snapshot.Snapshot {
+	if r == nil {
+		return nil
+	}
+	return r.states[i]
 }
 
 // judged returns what the oracles compare with; nil if there is nothing.
@@ -181,18 +188,11 @@ func (o *Options) refer(ctx context.Context, stop *explore.Stopper) (*reference,
 		}
 		runs = append(runs, r)
 	}
-	o.minted = learnNames(runs[0].checkpoints, runs[1].checkpoints)
-	ref, other := &reference{chance: map[string]bool{}, first: runs[0], watched: runs[0].watched, judge: runs[0].judged()}, runs[1].judged()
-	ref.judge.Mint(o.minted)
-	other.Mint(o.minted)
-	ref.judge.Allow(other)
-	for i := range runs[0].checkpoints {
-		want := runs[0].checkpoints[i].renamed(o.minted)
-		for _, d := range runs[1].checkpoints[i].renamed(o.minted).differences(want, nil) {
-			ref.chance[snapshot.MaskKey(d)] = true
-		}
-		ref.states = append(ref.states, want)
-	}
+	ref := &reference{first: runs[0], watched: runs[0].watched, judge: runs[0].judged()}
+	ref.judge.LearnChance(runs[1].checkpoints)
+	ref.judge.Allow(runs[1].judged())
+	o.learned, ref.states = ref.judge, ref.judge.Checkpoints
+	ref.resting = max(runs[0].busiest, runs[1].busiest) < restingShare
 	if places, _, _, _ := runs[0].boundary.seen(); !slices.ContainsFunc(places, func(p fault.Place) bool { return p.Point == fault.AtWrite }) {
 		o.Progress("the operator has written nothing without faults: do the samples have something for it to do?")
 	}

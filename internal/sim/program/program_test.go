@@ -87,6 +87,7 @@ func TestBugs(t *testing.T) {
 		{skips, "miss event 1 of configmaps", oracle.SameEnd, "configmaps default/shop metadata.annotations.done: got nothing"},
 		{echoes, "duplicate event 1 of configmaps", oracle.SameEnd, "secrets default/made-* #2"},
 		{renames, "crash after write 1", oracle.SameEnd, "+ secrets default/cache-* #2 should not be there"},
+		{spins, "refuse write 1: 500", oracle.BecomesIdle, "of a processor: it works in a loop without requests"},
 		{resigns, "refuse write 1: 500; refuse write 2: 500", oracle.SameEnd, "secrets default/shop is missing"},
 		{doubles, "delay event 1 of secrets", oracle.SameEnd, "secrets default/made-* #2"},
 	} {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -55,7 +54,11 @@ type runner struct {
 	restarts int
 	watched  map[string]bool // what it has watched before the script began
 
-	checkpoints []state
+	checkpoints []snapshot.Snapshot
+	disturbed   map[int]bool // checkpoints, from 0, at which others were still in the way
+	load        load
+	busiest     float64 // of the shares of a processor that the idle operator has used
+	resting     bool    // without faults, it uses next to nothing then
 	violations  []oracle.Violation
 }
 
@@ -66,12 +69,13 @@ func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (
 	r := &runner{Options: o, plan: p, trace: t, killed: make(chan struct{}, 1), spent: make(chan struct{}), stopping: func() {}}
 	clock := newClock()
 	r.world = &world{judge: o.newJudge(p, reference.judged(), t, clock), later: &later{clock: clock, quiet: o.Quiet, most: o.Settle}}
-	r.history = newHistory(t, clock, r.world.see)
+	r.history, r.disturbed = newHistory(t, clock), map[int]bool{}
 	r.boundary = newBoundary(r.world, t)
 	if reference == nil {
 		r.boundary.catalog = &inject.Catalog{}
 	} else {
 		maps.Copy(r.boundary.watched, reference.watched)
+		r.resting = reference.resting
 	}
 	r.boundary.changes, r.boundary.version, r.boundary.awake = r.history.countOf, r.history.last, r.history.wake
 	r.boundary.spent = sync.OnceFunc(func() { close(r.spent) })
@@ -112,8 +116,12 @@ func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (
 // end lets the oracles look at the end of the run.
 func (r *runner) end() {
 	logs := append(r.logs, r.process.Last(logLines)...)
+	compared := slices.Clone(r.checkpoints)
+	for i := range r.disturbed {
+		compared[i] = nil
+	}
 	r.world.see(func(j *judge.Judge) {
-		j.End(judge.End{Logs: logs})
+		j.End(judge.End{Logs: logs, Checkpoints: compared})
 		r.violations = append(r.violations, j.Violations()...)
 	})
 }
@@ -152,7 +160,7 @@ func (r *runner) ready(ctx context.Context) {
 			r.killed <- struct{}{}
 			return
 		case <-ticker.C:
-			r.history.clock.look(r.process.Starved(), lookEvery)
+			r.look()
 		}
 		if works, caughtUp := r.boundary.works(); works && caughtUp && r.history.idle() >= r.Quiet/2 {
 			return
@@ -184,35 +192,20 @@ func (r *runner) whyItGaveUp() string {
 // judged returns what the oracles of other runs compare with.
 func (r *runner) judged() (reference *judge.Reference) {
 	_, _, requests, _ := r.boundary.seen()
-	r.world.see(func(j *judge.Judge) { reference = j.Reference(nil, requests) })
+	r.world.see(func(j *judge.Judge) { reference = j.Reference(slices.Clone(r.checkpoints), requests) })
 	return reference
 }
 
 // start starts the program.
 func (r *runner) start() error {
 	r.stopping()
-	argv := append([]string{}, r.Program.Argv...)
-	for i := range argv {
-		argv[i] = strings.ReplaceAll(argv[i], "{kubeconfig}", r.cluster.Kubeconfig())
-	}
-	var isolation *run.Isolation
-	r.stopping = func() {}
-	if !r.Outside {
-		isolation = &run.Isolation{
-			Socket: filepath.Join(r.dir, "api.sock"), Address: strings.TrimPrefix(r.cluster.Config().Host, "https://"), Visible: r.Visible,
-		}
-		stop, err := isolation.Forward()
-		if err != nil {
-			return err
-		}
-		r.stopping = stop
-	}
-	environment := append([]string{"KUBECONFIG=" + r.cluster.Kubeconfig(), "KUBERNETES_SERVICE_HOST=", "KUBERNETES_SERVICE_PORT="}, r.Program.Environment...)
-	process, err := run.StartProcess(r.Supervisor, argv, environment, isolation, nil)
+	in := trial.Confinement{Supervisor: r.Supervisor, Directory: r.dir, Outside: r.Outside, Visible: r.Visible}
+	process, release, err := r.Program.Start(r.cluster, in, nil)
 	if err != nil {
+		r.stopping = func() {}
 		return err
 	}
-	r.process = process
+	r.process, r.stopping = process, release
 	r.history.wake()
 	r.trace.Add("operator", "start", "")
 	return nil
@@ -232,57 +225,56 @@ func (r *runner) step(ctx context.Context, i int, s Step, reference *reference) 
 		return fmt.Errorf("%s: %w", s, err)
 	}
 	r.history.wake()
-	var want state
-	var chance map[string]bool
-	if reference != nil {
-		want, chance = reference.states[i], reference.chance
-	}
-	idle, err := r.settle(ctx, want, chance)
+	idle, err := r.settle(ctx, reference.wanted(i))
 	if err != nil || r.gaveUp() {
 		return err
 	}
 	r.trace.Add("sim", "checkpoint", fmt.Sprint(i+1, ": ", s))
-	if r.heal() {
-		reference = nil // it was in the way of an operator that does not become idle
+	r.disturbed[i] = r.heal() // of an operator that does not become idle
+	if !r.disturbed[i] {
+		delete(r.disturbed, i)
 	}
-	now := r.now()
-	r.checkpoints = append(r.checkpoints, now)
+	r.checkpoints = append(r.checkpoints, r.now())
 	r.world.see(func(j *judge.Judge) { j.Idle(judge.Idle{Checkpoint: i + 1}) })
-	r.compare(i, s, idle, now.differences(want, chance), reference)
+	if !idle {
+		r.violate(oracle.BecomesIdle, i, fmt.Sprintf("after %q, the operator still changes something new after %s", s, r.Settle))
+	}
+	if s.wants != nil {
+		r.compare(i, s, reference.wanted(i))
+	}
 	if idle && r.boundary.checkpoint(i+1) {
 		return r.proveIdle(ctx)
 	}
 	return nil
 }
 
-// now returns the state of the cluster.
-func (r *runner) now() state {
-	return r.history.of(r.cluster.Objects(), func(o *snapshot.Object) bool {
-		if r.Transitions != nil {
-			transition.Forget(o.Resource.Group, o.Content) // what says how the object came to be as it is
-		}
-		return true
-	}).renamed(r.minted)
+// now returns a picture of the cluster.
+func (r *runner) now() (s snapshot.Snapshot) {
+	r.world.turn(func(server *apiserver.Server) {
+		j := r.world.judge
+		s = snapshot.Take(snapshot.Source{
+			Objects: server.Objects(), Names: j.Names(), Made: j.Made, IsVersion: j.IsVersion, Compared: r.history.isCompared,
+			Normalize: func(o *snapshot.Object) bool {
+				if r.Transitions != nil {
+					transition.Forget(o.Resource.Group, o.Content) // what says how the object came to be as it is
+				}
+				return true
+			},
+		})
+	})
+	return r.learned.Rename(s)
 }
 
-// compare records what is not as it should be at a checkpoint. That a run differs is said once:
-// what follows differs, too.
-func (r *runner) compare(i int, s Step, idle bool, differences []oracle.Difference, reference *reference) {
-	if !idle {
-		r.violate(oracle.BecomesIdle, i, fmt.Sprintf("after %q, the operator still changes something new after %s", s, r.Settle))
-	}
-	w := wants{oracle.SameEnd, "as without the fault"}
-	if s.wants != nil {
-		w = *s.wants
-	}
-	if reference == nil || reference.states[i].things == nil || len(differences) == 0 || w.name == "" {
+// compare records what is not as it should be after a step of a transition. That a run differs is said
+// once: what follows differs, too. After other steps, the oracles compare.
+func (r *runner) compare(i int, s Step, want snapshot.Snapshot) {
+	if want == nil || s.wants.name == "" || r.violates(s.wants.name) || r.disturbed[i] {
 		return
 	}
-	if r.violates(w.name) {
-		return
+	if differences := judge.Between(want, r.checkpoints[i], r.learned.Mask); len(differences) > 0 {
+		r.violate(s.wants.name, i, fmt.Sprintf("%s after %q, the cluster is not %s", r.Settle, s, s.wants.text))
+		r.violations[len(r.violations)-1].Differences = differences
 	}
-	r.violate(w.name, i, fmt.Sprintf("%s after %q, the cluster is not %s", r.Settle, s, w.text))
-	r.violations[len(r.violations)-1].Differences = differences
 }
 
 func (r *runner) violates(name oracle.Name) bool {
@@ -296,12 +288,12 @@ func (r *runner) violate(name oracle.Name, i int, text string) {
 
 // settle waits until nothing new has happened for a while and the cluster is as wanted, at most for
 // Options.Settle after the last thing that was new. It reports whether the operator became idle.
-func (r *runner) settle(ctx context.Context, want state, chance map[string]bool) (idle bool, err error) {
+func (r *runner) settle(ctx context.Context, want snapshot.Snapshot) (idle bool, err error) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	clock := r.history.clock
 	begun, enough := clock.now(), r.Quiet
-	if want.things == nil {
+	if want == nil {
 		enough *= 2 // nothing else says that all is done
 	}
 	for {
@@ -323,7 +315,7 @@ func (r *runner) settle(ctx context.Context, want state, chance map[string]bool)
 				return true, err
 			}
 		case <-ticker.C:
-			clock.look(r.process.Starved(), lookEvery)
+			r.look()
 		}
 		quiet := r.history.idle()
 		works, caughtUp := r.boundary.works()
@@ -333,7 +325,8 @@ func (r *runner) settle(ctx context.Context, want state, chance map[string]bool)
 			begun = clock.now()
 			continue
 		}
-		if quiet >= enough && works && (quiet >= r.Settle || r.isAs(want, chance)) {
+		if quiet >= enough && works && (quiet >= r.Settle || r.isAs(want)) {
+			r.spins(quiet)
 			return true, nil
 		}
 		if clock.now()-begun >= 4*r.Settle {
@@ -359,13 +352,17 @@ func (r *runner) heal() (done bool) {
 // isAs reports whether the cluster is as wanted. Where nothing is known, it is enough that nothing is
 // being deleted any more that only the operator holds: a cleanup may take longer than anything else
 // is quiet.
-func (r *runner) isAs(want state, chance map[string]bool) bool {
-	if want.things != nil {
-		return len(r.now().differences(want, chance)) == 0
+func (r *runner) isAs(want snapshot.Snapshot) (is bool) {
+	if want == nil {
+		r.world.see(func(j *judge.Judge) { is = !j.Leaving() })
+		return is
 	}
-	leaving := false
-	r.world.see(func(j *judge.Judge) { leaving = j.Leaving() })
-	return !leaving
+	now := r.now()
+	if i := len(r.checkpoints); r.Transitions == nil {
+		r.world.see(func(j *judge.Judge) { is = j.IsAsWanted(i, now) })
+		return is
+	}
+	return len(judge.Between(want, now, r.learned.Mask)) == 0
 }
 
 // endedByItself starts a program again, as a kubelet does, some times. That it has ended is no
@@ -399,6 +396,6 @@ func (r *runner) proveIdle(ctx context.Context) error {
 	if err := r.restart(); err != nil {
 		return err
 	}
-	_, err := r.settle(ctx, state{}, nil)
+	_, err := r.settle(ctx, nil)
 	return err
 }

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ctrlkit/ctrlkit/internal/sim/plan"
 	"github.com/ctrlkit/ctrlkit/internal/sim/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/trial"
 	"github.com/ctrlkit/ctrlkit/internal/tools/suite/merge/registry"
 )
 
@@ -67,8 +67,8 @@ func supervise(arguments []string) int {
 func Supervisor(t testing.TB) []string { return []string{executable(t), superviseArgument} }
 
 // Program returns the operator with arguments.
-func Program(t testing.TB, arguments ...string) plan.Program {
-	return plan.Program{
+func Program(t testing.TB, arguments ...string) trial.Program {
+	return trial.Program{
 		Argv:        append([]string{executable(t), operatorArgument}, arguments...),
 		Environment: []string{registry.Variable + "=" + os.Getenv(registry.Variable)}, // tests of several packages may be in one binary
 	}

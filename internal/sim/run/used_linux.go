@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// Starved returns for how long the threads of the program, and of the processes that it started,
-// have been ready to run while other programs had the processors. It is the sum over those that
-// live, and 0 where the kernel does not say it.
-func (p *Process) Starved() time.Duration { return starved(p.cmd.Process.Pid) }
+// Used returns for how long the threads of the program, and of the processes that it started, have had
+// a processor, and for how long they have been ready to run while other programs had the processors. It
+// is the sum over those that live, and 0 where the kernel does not say it.
+func (p *Process) Used() (ran, starved time.Duration) { return used(p.cmd.Process.Pid) }
 
-func starved(pid int) (sum time.Duration) {
+func used(pid int) (ran, starved time.Duration) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
 	if err != nil {
-		return 0
+		return 0, 0
 	}
 	for _, thread := range threads {
 		var running, waiting int64 // nanoseconds
 		if said, err := os.ReadFile(filepath.Join(thread, "schedstat")); err == nil {
 			if _, err := fmt.Sscan(string(said), &running, &waiting); err == nil {
-				sum += time.Duration(waiting)
+				ran, starved = ran+time.Duration(running), starved+time.Duration(waiting)
 			}
 		}
 		children, err := os.ReadFile(filepath.Join(thread, "children"))
@@ -35,9 +35,10 @@ func starved(pid int) (sum time.Duration) {
 		}
 		for _, child := range strings.Fields(string(children)) {
 			if id, err := strconv.Atoi(child); err == nil {
-				sum += starved(id)
+				r, s := used(id)
+				ran, starved = ran+r, starved+s
 			}
 		}
 	}
-	return sum
+	return ran, starved
 }

@@ -1,0 +1,67 @@
+// Copyright The ctrlkit Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
+)
+
+// load is what a process has used of the processors, to find a loop that asks the API server for
+// nothing, such as one that reads a stale cache again and again.
+type load struct{ samples []sample }
+
+type sample struct{ at, ran, starved time.Duration } // since the run began, and of the process
+
+// add adds what the process has used so far. Processes that have ended do not count.
+func (l *load) add(s sample) {
+	if n := len(l.samples); n > 0 && s.ran < l.samples[n-1].ran {
+		l.samples = nil
+	}
+	l.samples = append(l.samples, s)
+}
+
+// share returns which share of a processor the process has used in the last time, of that which
+// other programs have left; 0 if that is not known.
+func (l *load) share(last time.Duration) float64 {
+	n := len(l.samples)
+	if n == 0 {
+		return 0
+	}
+	end := l.samples[n-1]
+	i := slices.IndexFunc(l.samples, func(s sample) bool { return s.at >= end.at-last })
+	begin := l.samples[i]
+	passed := end.at - begin.at
+	if passed < last/2 {
+		return 0
+	}
+	return float64(end.ran-begin.ran) / float64(max(passed-(end.starved-begin.starved), passed/4))
+}
+
+// What an idle operator uses of a processor at most in the run without faults, and what shows a loop
+// if it does.
+const (
+	restingShare  = 0.2
+	spinningShare = 0.8
+)
+
+// look notes what the process has used.
+func (r *runner) look() {
+	ran, starved := r.process.Used()
+	r.history.clock.look(starved, lookEvery)
+	r.load.add(sample{time.Since(r.history.clock.begun), ran, starved})
+}
+
+// spins reports an operator that asks for nothing new and keeps a processor busy, although it rests
+// without faults.
+func (r *runner) spins(quiet time.Duration) {
+	share := r.load.share(quiet)
+	if r.busiest = max(r.busiest, share); r.resting && share >= spinningShare {
+		r.violate(oracle.BecomesIdle, len(r.checkpoints), fmt.Sprintf("the operator has asked for nothing new for %s and uses %.0f %% of a processor: it works in a loop without requests",
+			quiet.Truncate(100*time.Millisecond), 100*share))
+	}
+}
