@@ -15,8 +15,8 @@ import (
 // counts says which differences an oracle is about.
 type counts func(want snapshot.Snapshot, d oracle.Difference) bool
 
-// differences returns those of a world at a checkpoint, from 0, from that of the run without faults.
-func (l *ledger) differences(i int, got snapshot.Snapshot, is counts) []oracle.Difference {
+// differencesAt returns those of a world at a checkpoint, from 0, from that of the run without faults.
+func differencesAt(l *ledger, i int, got snapshot.Snapshot, is counts) []oracle.Difference {
 	want := l.reference.Checkpoints[i]
 	return slices.DeleteFunc(want.Diff(got, l.reference.Mask), func(d oracle.Difference) bool {
 		return !is(want, d) || isLeaving(want, d) || deniesWhenDone(want, got, d) || l.comesByTheClock(i, got, d)
@@ -25,11 +25,13 @@ func (l *ledger) differences(i int, got snapshot.Snapshot, is counts) []oracle.D
 
 // IsAsWanted reports whether the world at a checkpoint, from 0, is that of the run without faults.
 func (j *Judge) IsAsWanted(i int, got snapshot.Snapshot) bool {
-	return len(j.ledger.differences(i, got, j.ledger.isPresent)) == 0
+	return len(differencesAt(j.ledger, i, got, isPresent(j.ledger))) == 0
 }
 
-// isPresent reports whether a difference is not only history.
-func (l *ledger) isPresent(_ snapshot.Snapshot, d oracle.Difference) bool { return !l.isHistory(d) }
+// isPresent returns what reports whether a difference is not only history.
+func isPresent(l *ledger) counts {
+	return func(_ snapshot.Snapshot, d oracle.Difference) bool { return !l.isHistory(d) }
+}
 
 // compare reports the first checkpoint at which the world differs from that of the run without
 // faults, in what counts. One at which the world is nil is not compared.
@@ -41,7 +43,7 @@ func (l *ledger) compare(e End, text string, is counts, v violate) {
 		if got == nil {
 			continue
 		}
-		found := differences{i + 1, l.differences(i, got, is)}
+		found := differences{i + 1, differencesAt(l, i, got, is)}
 		if len(found.list) == 0 {
 			continue
 		}

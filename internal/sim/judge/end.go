@@ -72,5 +72,5 @@ func stackOf(logs []string) string {
 type sameEnd struct{}
 
 func (sameEnd) AtEnd(l *ledger, e End, v violate) {
-	l.compare(e, "the world is not what it is without the fault", l.isPresent, v)
+	l.compare(e, "the world is not what it is without the fault", isPresent(l), v)
 }

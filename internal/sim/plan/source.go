@@ -22,11 +22,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/pager"
-)
 
-// pageSize is how many objects one request to the cluster asks for.
-const pageSize = 500
+	"github.com/ctrlkit/ctrlkit/internal/cluster/live"
+)
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
@@ -78,13 +76,10 @@ func (c *Cluster) Read(ctx context.Context, resource schema.GroupVersionResource
 	defer c.mu.Unlock()
 	items, ok := c.copied[resource.GroupResource()]
 	if !ok {
-		err := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		err := live.Each(ctx, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			c.lists++
 			return c.objects.Resource(resource).List(ctx, o)
-		}).EachListItem(ctx, metav1.ListOptions{Limit: pageSize}, func(item runtime.Object) error {
-			items = append(items, item.(*unstructured.Unstructured)) //nolint:errcheck // of the dynamic client
-			return nil
-		})
+		}, func(item *unstructured.Unstructured) { items = append(items, item) })
 		if err != nil {
 			c.refuse(resource.GroupResource().String(), err)
 			return nil, err
@@ -127,49 +122,36 @@ func (c *Cluster) Dependents(ctx context.Context, owners []types.UID) ([]schema.
 }
 
 func (c *Cluster) readOwners(ctx context.Context) error {
-	lists, err := discovery.ServerPreferredResources(c.discovery)
-	if err != nil && len(lists) == 0 {
-		return fmt.Errorf("asking the cluster for its kinds: %w", err)
+	resources, silent, err := live.Resources(c.discovery, "list", "delete")
+	if err != nil {
+		return err
 	}
-	var partly *discovery.ErrGroupDiscoveryFailed
-	if errors.As(err, &partly) {
-		for gv, err := range partly.Groups {
-			c.refuse(gv.String(), err)
-		}
+	for group, err := range silent {
+		c.refuse(group, err)
 	}
 	inside := map[string]types.UID{} // by namespace
 	for _, namespace := range c.copied[namespaces.GroupResource()] {
 		inside[namespace.GetName()] = namespace.GetUID()
 	}
-	resources := discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists)
-	for _, list := range resources {
-		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			continue // no object can be of it
-		}
-		for _, r := range list.APIResources {
-			resource := gv.WithResource(r.Name)
-			if err := c.readOwnersOf(ctx, resource, inside); err != nil {
-				c.refuse(resource.GroupResource().String(), err)
-			}
+	for _, r := range resources {
+		if err := c.readOwnersOf(ctx, r.GroupVersionResource, inside); err != nil {
+			c.refuse(r.GroupResource().String(), err)
 		}
 	}
 	return nil
 }
 
 func (c *Cluster) readOwnersOf(ctx context.Context, resource schema.GroupVersionResource, inside map[string]types.UID) error {
-	return pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	return live.Each(ctx, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		c.lists++
 		return c.metadata.Resource(resource).List(ctx, o)
-	}).EachListItem(ctx, metav1.ListOptions{Limit: pageSize}, func(item runtime.Object) error {
-		obj := item.(*metav1.PartialObjectMetadata) //nolint:errcheck // of the metadata client
+	}, func(obj *metav1.PartialObjectMetadata) {
 		for _, o := range obj.OwnerReferences {
 			c.owned[o.UID] = append(c.owned[o.UID], dependent{resource, obj.UID})
 		}
 		if namespace, known := inside[obj.Namespace]; known {
 			c.owned[namespace] = append(c.owned[namespace], dependent{resource, obj.UID})
 		}
-		return nil
 	})
 }
 

@@ -15,7 +15,7 @@ func TestShareOfAProcessor(t *testing.T) {
 	if got := l.share(time.Second); got != 0 {
 		t.Errorf("without a sample: got %v", got)
 	}
-	for i := range 21 { // busy for a second, and then at rest for one
+	for i := range 21 { // busy for a second, and then idle for one
 		at := time.Duration(i) * 100 * time.Millisecond
 		l.add(sample{at: at, ran: min(at, time.Second)})
 	}

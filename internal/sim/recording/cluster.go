@@ -5,7 +5,6 @@ package recording
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,8 +19,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/pager"
 
+	"github.com/ctrlkit/ctrlkit/internal/cluster/live"
 	"github.com/ctrlkit/ctrlkit/internal/cluster/secrets"
 )
 
@@ -56,16 +55,10 @@ var skipped = map[schema.GroupResource]bool{
 
 var resourceOfSecrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// resource is one whose objects can be listed.
-type resource struct {
-	schema.GroupVersionResource
-	namespaced bool
-}
-
 // reader reads a cluster.
 type reader struct {
 	client    dynamic.Interface
-	resources []resource
+	resources []live.Resource
 	loaded    map[string]bool // namespaces; "" stands for all
 	objects   map[types.UID]*unstructured.Unstructured
 	order     []types.UID
@@ -156,27 +149,14 @@ func (r *reader) discover(config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
-	lists, err := discovery.ServerPreferredResources(client)
-	if err != nil && len(lists) == 0 {
-		return fmt.Errorf("asking the cluster for its kinds: %w", err)
+	resources, silent, err := live.Resources(client, "list", "create")
+	if err != nil {
+		return err
 	}
-	var partly *discovery.ErrGroupDiscoveryFailed
-	if errors.As(err, &partly) {
-		for gv, err := range partly.Groups {
-			r.unread[gv.String()] = err.Error()
-		}
+	for group, err := range silent {
+		r.unread[group] = err.Error()
 	}
-	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "create"}}, lists) {
-		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			continue // no object can be of it
-		}
-		for _, served := range list.APIResources {
-			if gvr := gv.WithResource(served.Name); !skipped[gvr.GroupResource()] {
-				r.resources = append(r.resources, resource{gvr, served.Namespaced})
-			}
-		}
-	}
+	r.resources = slices.DeleteFunc(resources, func(of live.Resource) bool { return skipped[of.GroupResource()] })
 	return nil
 }
 
@@ -189,7 +169,7 @@ func (r *reader) load(ctx context.Context, namespace string) {
 	r.loaded[namespace] = true
 	for _, resource := range r.resources {
 		switch {
-		case resource.namespaced:
+		case resource.Namespaced:
 			r.list(ctx, resource.GroupVersionResource, namespace, r.add)
 		case first:
 			r.list(ctx, resource.GroupVersionResource, "", r.add)
@@ -199,12 +179,9 @@ func (r *reader) load(ctx context.Context, namespace string) {
 
 // list reads the objects of a resource.
 func (r *reader) list(ctx context.Context, of schema.GroupVersionResource, namespace string, add func(*unstructured.Unstructured)) {
-	err := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	err := live.Each(ctx, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return r.client.Resource(of).Namespace(namespace).List(ctx, o)
-	}).EachListItem(ctx, metav1.ListOptions{Limit: 500}, func(item runtime.Object) error {
-		add(item.(*unstructured.Unstructured)) //nolint:errcheck // of the dynamic client
-		return nil
-	})
+	}, add)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err) {
 		r.unread[of.GroupResource().String()] = err.Error()
 	}

@@ -39,6 +39,7 @@ var layers = map[string]int{
 	"state":                                0,
 	"install":                              0,
 	"internal/cluster/definitions":         0,
+	"internal/cluster/live":                0,
 	"internal/tools/rings":                 0,
 	"internal/sim/recording":               2,
 	"internal/cluster/secrets":             0,
