@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -189,7 +190,11 @@ func TestMutantsAsProcesses(t *testing.T) {
 			case len(s.Findings) > 0:
 				f := s.Findings[0]
 				took := time.Since(start).Round(time.Second)
-				t.Logf("%s: %s: %s, with %s (%d of %d plans, %s)", m.Class, f.Oracle, f.Example.What, f.Example.Plan.Text, s.Plans.Run, s.Plans.Total, took)
+				verdict := "as in virtual time"
+				if !slices.Contains(m.CaughtBy, f.Oracle) {
+					verdict = fmt.Sprintf("in virtual time %v", m.CaughtBy)
+				}
+				t.Logf("%s: %s (%s): %s, with %s (%d of %d plans, %s)", m.Class, f.Oracle, verdict, f.Example.What, f.Example.Plan.Text, s.Plans.Run, s.Plans.Total, took)
 			case slices.Contains(unseen, m.Bug):
 				t.Logf("%s: nothing in %d of %d plans, as expected", m.Class, s.Plans.Run, s.Plans.Total)
 			default:
