@@ -63,9 +63,9 @@ read, 2 wrong usage.`,
   ctrlkit explain database/db -o json | jq '.report.controllers[].steps'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if flags.all {
-				return cobra.MaximumNArgs(1)(cmd, args)
+				return arguments(0, 1)(cmd, args)
 			}
-			if err := cobra.RangeArgs(1, 2)(cmd, args); err != nil {
+			if err := arguments(1, 2)(cmd, args); err != nil {
 				return err
 			}
 			_, _, err := kindAndName(args)

@@ -7,7 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // applySamples applies the samples. It returns early if the operator ends.
@@ -31,27 +36,51 @@ func (r *runner) applySamples(ctx context.Context) error {
 		}
 	}()
 	var names []string
-	var refused []error
+	var refused, unfilled []error
 	patience := retryFor
 	for _, manifest := range r.manifests {
-		err := r.cluster.apply(applying, manifest, r.Namespace, &patience, st.say)
+		waits := &patience
+		if r.mayBeSkipped(manifest) && !r.defines(manifest.Object.GroupVersionKind().GroupKind()) {
+			waits = new(time.Duration) // the kind is that of another operator, which is not here
+		}
+		err := r.cluster.apply(applying, manifest, r.Namespace, waits, st.say)
 		switch {
 		case errors.Is(context.Cause(applying), ErrOperatorEnded):
 			return r.operatorEnded()
 		case applying.Err() != nil:
 			return context.Cause(applying)
+		case err != nil && r.mayBeSkipped(manifest):
+			unfilled = append(unfilled, err)
 		case err != nil:
 			refused = append(refused, err)
-			continue
+		default:
+			obj := manifest.Object
+			names = append(names, fmt.Sprintf("%s %s", obj.GetKind(), strings.TrimPrefix(obj.GetNamespace()+"/"+obj.GetName(), "/")))
 		}
-		obj := manifest.Object
-		names = append(names, fmt.Sprintf("%s %s", obj.GetKind(), strings.TrimPrefix(obj.GetNamespace()+"/"+obj.GetName(), "/")))
 	}
-	if len(refused) > 0 {
+	switch {
+	case len(refused) > 0:
 		return samplesRefused(refused, len(r.manifests))
+	case len(names) == 0:
+		return fmt.Errorf("%w\nno sample was filled in where it says TODO(user): do so, name others with --samples, or apply none with --no-samples",
+			samplesRefused(unfilled, len(r.manifests)))
 	}
 	st.done(summary(names))
+	if len(unfilled) > 0 {
+		r.steps.remark("samples", fmt.Sprintf("%d more are not filled in where they say TODO(user), and were skipped; the first: %v", len(unfilled), unfilled[0]))
+	}
 	return nil
+}
+
+// mayBeSkipped reports whether a sample need not be valid: kubebuilder has written it, for the user
+// to fill in, and the user has not named it.
+func (r *runner) mayBeSkipped(m Manifest) bool { return m.placeholder && len(r.Samples) == 0 }
+
+// defines reports whether the definitions of the run have a kind.
+func (r *runner) defines(kind schema.GroupKind) bool {
+	return slices.ContainsFunc(r.definitions, func(d *apiextensionsv1.CustomResourceDefinition) bool {
+		return d.Spec.Group == kind.Group && d.Spec.Names.Kind == kind.Kind
+	})
 }
 
 // samplesRefused returns the error for samples that could not be applied.
