@@ -74,6 +74,9 @@ func (f *operatorFlags) checkEndpoint(byFlag bool) error {
 	if _, _, err := f.address(); f.endpoint != noEndpoint && err != nil {
 		return fmt.Errorf("%s: %w", from, err)
 	}
+	if _, err := os.Stat(f.kubeconfig.File); f.kubeconfig.File != "" && err != nil {
+		return fmt.Errorf("--kubeconfig: %w", err) // also if the operator alone is asked
+	}
 	if f.token != "" && f.tokenFile != "" {
 		return errors.New("--token and --token-file exclude each other")
 	}
