@@ -46,7 +46,8 @@ step has failed or waits, for what and since when, when it is retried, what caus
 reconciles and what they wrote, and who owns which finalizer.
 
 The operator answers where it serves its metrics, with the same protection: at --endpoint, at
-$CTRLKIT_ENDPOINT, or at ` + defaultEndpoint + `. To reach one in a cluster, forward a port to it.
+$CTRLKIT_ENDPOINT, or at ` + defaultEndpoint + `. That of "ctrlkit run" is found by the KUBECONFIG that
+this prints. To reach one in a cluster, forward a port to it.
 Without the operator, the conditions, annotations and finalizers of the object are explained;
 without the API server, what the operator knows.
 

@@ -5,9 +5,11 @@ package command
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // New returns the root command with all its subcommands, in groups by what a user is about.
@@ -50,8 +52,19 @@ and no other program, and "ctrlkit explain" says why an object is not ready.`,
 		checkUsage(cmd)
 		cmd.Long = reflow(cmd.Long, helpWidth)
 	})
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ", fmt.Sprintf("Flags.FlagUsagesWrapped %d ", helpWidth)))
+	cobra.AddTemplateFunc("flagUsages", flagUsages)
+	root.SetUsageTemplate(regexp.MustCompile(`\.(\w+Flags)\.FlagUsages`).ReplaceAllString(root.UsageTemplate(), "flagUsages .$1"))
 	return root
+}
+
+// optional is how pflag shows a flag whose value may be left out: --logs FILE[="-"].
+var optional = regexp.MustCompile(`(--[\w-]+) (\S+)\[=[^\]]*\]`)
+
+// flagUsages describes flags, those whose value may be left out as --logs[=FILE].
+func flagUsages(set *pflag.FlagSet) string {
+	return optional.ReplaceAllStringFunc(set.FlagUsagesWrapped(helpWidth), func(found string) string {
+		return fmt.Sprintf("%-*s", len(found), optional.ReplaceAllString(found, "$1[=$2]"))
+	})
 }
 
 // addGroup adds commands under a title in the help of root.
