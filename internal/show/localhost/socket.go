@@ -15,7 +15,7 @@ import (
 
 // SocketVariable is the environment variable with the path of a Unix socket at which [Serve] serves,
 // too, whatever the operator does with its metrics. "ctrlkit run" sets it for the operator that it
-// starts. Whoever may open the socket may read all: its directory is to be private.
+// starts. Who may open the socket may read all: its directory is to be private.
 const SocketVariable = "CTRLKIT_SOCKET"
 
 // sockets are what is served at each socket. A process with several managers serves each path of

@@ -40,7 +40,7 @@ type Options struct {
 	Timeout time.Duration // fail if the conditions do not hold after this time; 0 for no limit
 
 	// Page serves a page about the operator until ctx is done, and returns its address. Endpoint is
-	// where the operator serves its own, if it does. Page may be nil.
+	// of the operator its own, if it does. Page may be nil.
 	Page func(ctx context.Context, config *rest.Config, endpoint string) (address string, err error)
 
 	// Supervisor is the beginning of a command line that calls Supervise with the arguments after
@@ -97,8 +97,7 @@ type runner struct {
 	logFile  *os.File  // nil without --logs=FILE
 	start    time.Time // when the operator was started
 
-	socket           string       // at which the operator serves
-	socketDir        string       // of it, if it was made for it
+	socket           servedAt     // of the operator
 	removeKubeconfig func() error // nil if none was made
 }
 
@@ -156,11 +155,11 @@ func (r *runner) run(ctx context.Context) (err error) {
 	if err := r.watch(watching, &running); err != nil {
 		return err
 	}
-	if err := r.placeSocket(); err != nil {
+	if r.socket, err = newSocket(r.plane, r.steps); err != nil {
 		return err
 	}
 	if r.Page != nil {
-		address, err := r.Page(watching, r.cluster.config, socketEndpoint(r.socket))
+		address, err := r.Page(watching, r.cluster.config, r.socket.endpoint())
 		if err != nil {
 			return err
 		}
@@ -177,7 +176,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 
 // stop stops all processes that were started.
 func (r *runner) stop() error {
-	defer func() { _ = os.RemoveAll(r.socketDir) }() // no error if it is empty
+	defer r.socket.remove()
 	if r.operator == nil && r.plane == nil {
 		return nil
 	}

@@ -40,7 +40,8 @@ func (r *runner) applySamples(ctx context.Context) error {
 	patience := retryFor
 	for _, manifest := range r.manifests {
 		waits := &patience
-		if r.mayBeSkipped(manifest) && !r.defines(manifest.Object.GroupVersionKind().GroupKind()) {
+		skippable := manifest.placeholder && len(r.Samples) == 0 // the user has not named it
+		if skippable && !defined(r.definitions, manifest.Object.GroupVersionKind().GroupKind()) {
 			waits = new(time.Duration) // the kind is that of another operator, which is not here
 		}
 		err := r.cluster.apply(applying, manifest, r.Namespace, waits, st.say)
@@ -49,7 +50,7 @@ func (r *runner) applySamples(ctx context.Context) error {
 			return r.operatorEnded()
 		case applying.Err() != nil:
 			return context.Cause(applying)
-		case err != nil && r.mayBeSkipped(manifest):
+		case err != nil && skippable:
 			unfilled = append(unfilled, err)
 		case err != nil:
 			refused = append(refused, err)
@@ -71,13 +72,9 @@ func (r *runner) applySamples(ctx context.Context) error {
 	return nil
 }
 
-// mayBeSkipped reports whether a sample need not be valid: kubebuilder has written it, for the user
-// to fill in, and the user has not named it.
-func (r *runner) mayBeSkipped(m Manifest) bool { return m.placeholder && len(r.Samples) == 0 }
-
-// defines reports whether the definitions of the run have a kind.
-func (r *runner) defines(kind schema.GroupKind) bool {
-	return slices.ContainsFunc(r.definitions, func(d *apiextensionsv1.CustomResourceDefinition) bool {
+// defined reports whether definitions have a kind.
+func defined(all []*apiextensionsv1.CustomResourceDefinition, kind schema.GroupKind) bool {
+	return slices.ContainsFunc(all, func(d *apiextensionsv1.CustomResourceDefinition) bool {
 		return d.Spec.Group == kind.Group && d.Spec.Names.Kind == kind.Kind
 	})
 }

@@ -139,7 +139,7 @@ func TestOneBadSampleIsReportedAlone(t *testing.T) {
 	}
 }
 
-// A sample that kubebuilder has written and nobody has filled in is skipped, and the kind of another
+// A sample that kubebuilder has written, and that is not filled in, is skipped, and the kind of another
 // operator is not waited for. It is an error if it was named.
 func TestPlaceholdersAreSkipped(t *testing.T) {
 	dir := layOut(t, `
@@ -185,8 +185,8 @@ spec:
 	}
 }
 
-// Only a program that knows the variable of kubebuilder's, in a cluster of the run, is told to serve
-// no webhooks, unless the user has set it.
+// Only a program that knows the variable of kubebuilder's, in a cluster of the run, serves no
+// webhooks, unless the user has set it.
 func TestWebhooksOfKubebuilderAreSwitchedOff(t *testing.T) {
 	dir := layOut(t, `
 -- knows/main.go --
@@ -211,8 +211,8 @@ package main
 			must(t, os.Unsetenv(webhooksVariable))
 		}
 		var out bytes.Buffer
-		r := &runner{plane: test.plane, project: &Project{Dir: filepath.Join(dir, test.dir)}, steps: &steps{out: &out}}
-		if got := strings.Join(r.withoutWebhooks(), " "); got != test.want || strings.Contains(out.String(), "ENABLE_WEBHOOKS=false") != (test.want != "") {
+		project := &Project{Dir: filepath.Join(dir, test.dir)}
+		if got := strings.Join(withoutWebhooks(test.plane, project, &steps{out: &out}), " "); got != test.want || strings.Contains(out.String(), "ENABLE_WEBHOOKS=false") != (test.want != "") {
 			t.Errorf("%+v: got %q, want %q, with\n%s", test, got, test.want, out.String())
 		}
 	}

@@ -118,7 +118,7 @@ func (r *runner) addTopKind(kind Kind) {
 }
 
 func (r *runner) startOperator(program string) error {
-	environment := append(r.withoutWebhooks(), localhost.SocketVariable+"="+r.socket)
+	environment := append(withoutWebhooks(r.plane, r.project, r.steps), localhost.SocketVariable+"="+r.socket.path)
 	st := r.steps.begin("operator", "starting")
 	defer st.quit()
 	if r.LogFile != "" {

@@ -9,17 +9,17 @@ import (
 	"path/filepath"
 )
 
-// webhooksVariable is how a program that kubebuilder has written is told to serve no webhooks.
+// webhooksVariable lets a program that kubebuilder has written serve no webhooks if it is "false".
 const webhooksVariable = "ENABLE_WEBHOOKS"
 
 // withoutWebhooks returns the environment that makes an operator serve no webhooks, if it knows it:
 // in a cluster of the run nothing calls them, and there is no certificate without which they do not
 // start. What the user has set is left alone.
-func (r *runner) withoutWebhooks() []string {
-	if _, set := os.LookupEnv(webhooksVariable); set || r.plane == nil || !r.project.mentions(webhooksVariable) {
+func withoutWebhooks(p plane, project *Project, s *steps) []string {
+	if _, set := os.LookupEnv(webhooksVariable); set || p == nil || !project.mentions(webhooksVariable) {
 		return nil
 	}
-	r.steps.remark("webhooks", "not served, by "+webhooksVariable+"=false: nothing calls them here, and they would need a certificate")
+	s.remark("webhooks", "not served, by "+webhooksVariable+"=false: nothing calls them here, and they would need a certificate")
 	return []string{webhooksVariable + "=false"}
 }
 
