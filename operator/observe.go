@@ -5,6 +5,7 @@ package operator
 
 import (
 	"fmt"
+	"os"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -13,6 +14,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/engine/managers"
 	"github.com/ctrlkit/ctrlkit/internal/engine/metrics"
 	"github.com/ctrlkit/ctrlkit/internal/show/explanation"
+	"github.com/ctrlkit/ctrlkit/internal/show/localhost"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -52,7 +54,8 @@ func WithObjectSeries() Option { return func(o *options) { o.each = metrics.PerO
 // Observe makes the controllers of a manager observable. Call it once for each manager, before
 // controllers are added; [Operator] does it. The manager then serves, beside its metrics and with
 // their protection, what "ctrlkit explain" reads, and among its metrics the series of the package.
-// What observes the controllers is found with [ObserversOf].
+// What observes the controllers is found with [ObserversOf]. Under "ctrlkit run", it serves all that
+// and the page of [WithPage] to that command, too.
 //
 // If the process is a shard, explanations name it, and there are series about it:
 //
@@ -68,6 +71,7 @@ func Observe(mgr manager.Manager, with ...Option) error {
 	for _, option := range with {
 		option(&chosen)
 	}
+	chosen.page = chosen.page || os.Getenv(localhost.SocketVariable) != ""
 	series, err := metrics.New(ctrlmetrics.Registry, metrics.Options{PerObject: chosen.each})
 	if err != nil {
 		return fmt.Errorf("registering metrics: %w", err)

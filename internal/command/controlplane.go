@@ -26,7 +26,7 @@ compiled once, from their published modules, into your cache.`,
   # use the programs in tests with controller-runtime's envtest
   source <(ctrlkit controlplane env)
   go test ./...`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 	}
 	cmd.AddCommand(newControlPlaneBuildCommand(), newControlPlaneEnvCommand(), newControlPlaneStartCommand())
 	return cmd

@@ -24,7 +24,7 @@ The first build takes minutes. Its result stays in your cache directory until
 the source of the programs or your version of Go changes.`,
 		Example: `  ctrlkit controlplane build
   ls "$(ctrlkit controlplane build)"`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			assets, err := buildAssets(cmd)
 			if err != nil {
@@ -54,7 +54,7 @@ progress goes to standard error.`,
 		Example: `  source <(ctrlkit controlplane env)
   ctrlkit controlplane env --format fish | source
   KUBEBUILDER_ASSETS=$(ctrlkit controlplane env --format path) go test ./...`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			pattern, known := assetsFormats[format]
 			if !known && format != "path" {

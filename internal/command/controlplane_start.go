@@ -43,7 +43,7 @@ half; annotations of the Pod change that:
 		Example: `  ctrlkit controlplane start
   ctrlkit controlplane start --components none
   ctrlkit controlplane start --nodes 3 --kubeconfig ~/.kube/config`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runControlPlane(cmd, flags) },
 	}
 	cmd.Flags().StringSliceVar(&flags.components, "components", []string{"all"}, "what to run in addition to etcd and kube-apiserver")

@@ -50,7 +50,7 @@ Then it runs "make generate manifests", which writes the deep copies, the defini
 		Example: `  ctrlkit create api --kind Guestbook
   ctrlkit create api --group web --version v1beta1 --kind Page --children configmap
   ctrlkit create api --kind Guestbook --dry-run     show what would be written`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
 	cmd.Flags().BoolVar(&flags.make, "make", true, "run make generate manifests afterwards")

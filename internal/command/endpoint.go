@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -54,7 +55,6 @@ func (f *operatorFlags) register(cmd *cobra.Command) {
 	set.Lookup("endpoint").DefValue = ""
 	set.StringVar(&f.token, "token", "", "`TOKEN` for the endpoint, which other users of the machine can read (default $CTRLKIT_TOKEN, or that of the kubeconfig)")
 	set.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token for the endpoint")
-	cmd.MarkFlagsMutuallyExclusive("token", "token-file")
 	set.StringVar(&f.authority, "certificate-authority", "", "`FILE` with the authorities that may have signed the certificate of the endpoint (default those of the system)")
 	set.StringVar(&f.serverName, "tls-server-name", "", "the `NAME` in that certificate (default that of the endpoint), for a forwarded port")
 	set.BoolVar(&f.insecure, "insecure", false, "do not check the certificate of the endpoint")
@@ -70,12 +70,15 @@ func (f *operatorFlags) checkEndpoint(byFlag bool) error {
 	if !byFlag {
 		from = "$CTRLKIT_ENDPOINT"
 	}
-	if f.endpoint == "" {
-		f.endpoint = defaultEndpoint
+	f.endpoint = cmp.Or(f.endpoint, f.kubeconfig.Endpoint(), defaultEndpoint)
+	if _, _, err := f.address(); f.endpoint != noEndpoint && err != nil {
+		return fmt.Errorf("%s: %w", from, err)
 	}
-	base, err := url.Parse(f.endpoint)
-	if f.endpoint != noEndpoint && (err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "") {
-		return fmt.Errorf("%s %q is not a URL such as https://localhost:8443", from, f.endpoint)
+	if _, err := os.Stat(f.kubeconfig.File); f.kubeconfig.File != "" && err != nil {
+		return fmt.Errorf("--kubeconfig: %w", err) // also if the operator alone is asked
+	}
+	if f.token != "" && f.tokenFile != "" {
+		return errors.New("--token and --token-file exclude each other")
 	}
 	if f.authority != "" {
 		certificates, err := certutil.CertsFromFile(f.authority)
@@ -88,6 +91,27 @@ func (f *operatorFlags) checkEndpoint(byFlag bool) error {
 		}
 	}
 	return nil
+}
+
+// address returns the URL of the endpoint, and the Unix socket by which it is reached, if it is one.
+// An error does not have the text, which may have a password.
+func (f *operatorFlags) address() (base *url.URL, socket string, err error) {
+	base, err = url.Parse(f.endpoint)
+	switch {
+	case err == nil && base.Scheme == "unix" && base.Path != "":
+		return &url.URL{Scheme: "http", Host: "localhost"}, base.Path, nil
+	case err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "":
+		return nil, "", errors.New("not a URL such as https://localhost:8443")
+	}
+	return base, "", nil
+}
+
+// at returns the endpoint for people, without a password.
+func (f *operatorFlags) at() string {
+	if base, err := url.Parse(f.endpoint); err == nil {
+		return base.Redacted()
+	}
+	return "--endpoint"
 }
 
 // cluster returns how to reach the cluster, and the namespace, or that of the context.
@@ -119,15 +143,15 @@ func (f *operatorFlags) get(ctx context.Context, config *rest.Config, path strin
 // read does that without a limit, and has progress called with each JSON value of the answer as it
 // comes, if it is not nil: the body is then the last one.
 func (f *operatorFlags) read(ctx context.Context, config *rest.Config, path string, query url.Values, progress func(json.RawMessage)) (answer, error) {
-	base, err := url.Parse(f.endpoint)
+	base, _, err := f.address()
 	if err != nil {
-		return answer{}, fmt.Errorf("--endpoint %q: %w", f.endpoint, err)
+		return answer{}, fmt.Errorf("--endpoint: %w", err)
 	}
 	base.Path = strings.TrimSuffix(base.Path, "/") + path
 	base.RawQuery = query.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base.String(), nil)
 	if err != nil {
-		return answer{}, fmt.Errorf("asking the operator at %s: %w", f.endpoint, err)
+		return answer{}, fmt.Errorf("asking the operator at %s: %w", f.at(), err)
 	}
 	token, err := f.bearer(config)
 	if err != nil {
@@ -143,12 +167,12 @@ func (f *operatorFlags) read(ctx context.Context, config *rest.Config, path stri
 		if detailed := (*url.Error)(nil); errors.As(err, &detailed) {
 			err = detailed.Err // without the address, which is in the message below
 		}
-		return answer{}, fmt.Errorf("the operator does not answer at %s; set --endpoint to where it serves its metrics (%w)", f.endpoint, err)
+		return answer{}, fmt.Errorf("the operator does not answer at %s; set --endpoint to where it serves its metrics (%w)", f.at(), err)
 	}
 	defer response.Body.Close() //nolint:errcheck // only read from
 	body, err := lastOf(response, progress)
 	if err != nil {
-		return answer{}, fmt.Errorf("reading the answer of the operator at %s: %w", f.endpoint, err)
+		return answer{}, fmt.Errorf("reading the answer of the operator at %s: %w", f.at(), err)
 	}
 	return answer{response.Header, response.StatusCode, response.Status, body}, nil
 }
@@ -192,6 +216,11 @@ func (f *operatorFlags) bearer(config *rest.Config) (string, error) {
 
 // transport returns what reaches the operator.
 func (f *operatorFlags) transport() *http.Transport {
+	if _, socket, err := f.address(); err == nil && socket != "" {
+		return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}}
+	}
 	return &http.Transport{
 		Proxy:           http.ProxyFromEnvironment,
 		TLSClientConfig: &tls.Config{RootCAs: f.roots, ServerName: f.serverName, InsecureSkipVerify: f.insecure, MinVersion: tls.VersionTLS12}, //nolint:gosec // requested by --insecure
@@ -204,15 +233,15 @@ func (f *operatorFlags) refusal(got answer, path string) error {
 	case http.StatusOK:
 		return nil
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Errorf("the operator at %s answers %s: set CTRLKIT_TOKEN or --token-file to a token that allows to get %s", f.endpoint, got.status, path)
+		return fmt.Errorf("the operator at %s answers %s: set CTRLKIT_TOKEN or --token-file to a token that allows to get %s", f.at(), got.status, path)
 	}
 	text, _, _ := strings.Cut(strings.TrimSpace(string(got.body)), "\n")
-	return fmt.Errorf("the operator at %s answers %s: %.200s", f.endpoint, got.status, text)
+	return fmt.Errorf("the operator at %s answers %s: %.200s", f.at(), got.status, text)
 }
 
 func (f *operatorFlags) decode(answered answer, into any) error {
 	if err := json.Unmarshal(answered.body, into); err != nil {
-		return fmt.Errorf("what answers at %s is not an operator of this version of ctrlkit: %w", f.endpoint, err)
+		return fmt.Errorf("what answers at %s is not an operator of this version of ctrlkit: %w", f.at(), err)
 	}
 	return nil
 }

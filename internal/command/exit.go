@@ -6,8 +6,6 @@ package command
 import (
 	"context"
 	"errors"
-
-	"github.com/spf13/cobra"
 )
 
 // The exit codes that scripts can rely on.
@@ -34,7 +32,7 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// usageMistake is an error of a command that has not begun.
+// usageMistake is an error of wrong usage whose exit code does not say so.
 type usageMistake struct{ err error }
 
 func (m *usageMistake) Error() string { return m.err.Error() }
@@ -43,14 +41,6 @@ func (m *usageMistake) Unwrap() error { return m.err }
 
 // ownCodes annotates a command for which code 2 means something else.
 const ownCodes = "own-exit-codes"
-
-// usageCode returns the exit code for a wrong usage of a command.
-func usageCode(cmd *cobra.Command) int {
-	if cmd.Annotations[ownCodes] != "" {
-		return exitFound
-	}
-	return exitUsage
-}
 
 // exitCode returns the exit code for err.
 func exitCode(err error) int {

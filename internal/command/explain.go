@@ -46,7 +46,8 @@ step has failed or waits, for what and since when, when it is retried, what caus
 reconciles and what they wrote, and who owns which finalizer.
 
 The operator answers where it serves its metrics, with the same protection: at --endpoint, at
-$CTRLKIT_ENDPOINT, or at ` + defaultEndpoint + `. To reach one in a cluster, forward a port to it.
+$CTRLKIT_ENDPOINT, or at ` + defaultEndpoint + `. That of "ctrlkit run" is found by the KUBECONFIG that
+this prints. To reach one in a cluster, forward a port to it.
 Without the operator, the conditions, annotations and finalizers of the object are explained;
 without the API server, what the operator knows.
 
@@ -63,9 +64,9 @@ read, 2 wrong usage.`,
   ctrlkit explain database/db -o json | jq '.report.controllers[].steps'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if flags.all {
-				return cobra.MaximumNArgs(1)(cmd, args)
+				return arguments(0, 1)(cmd, args)
 			}
-			if err := cobra.RangeArgs(1, 2)(cmd, args); err != nil {
+			if err := arguments(1, 2)(cmd, args); err != nil {
 				return err
 			}
 			_, _, err := kindAndName(args)

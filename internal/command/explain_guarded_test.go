@@ -168,10 +168,7 @@ func serveGuarded(t *testing.T, plane *controlplane.ControlPlane, object journal
 	})
 	must(t, err)
 	must(t, operator.Observe(mgr, operator.WithPage()))
-	run := journal.NewRun(journal.Observers(operator.ObserversOf(mgr)...), "1", "settings", object)
-	run.Note(t.Context(), journal.Started{})
-	run.Note(t.Context(), journal.StepEnded{Step: "Copy", Phase: journal.PhaseDo, Outcome: journal.Outcome{Waits: []journal.Wait{{For: "ConfigMap default/other"}}}})
-	run.Note(t.Context(), journal.Finished{Result: journal.ResultWaiting})
+	note(t, journal.Observers(operator.ObserversOf(mgr)...), object)
 
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

@@ -4,6 +4,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,12 +38,12 @@ func (e *unservedError) Error() string {
 // mappingOf resolves what the user calls kind: a kind, a plural, a short name, with or without
 // group. It returns an unservedError if the API server serves no such kind.
 func mappingOf(config *rest.Config, kind string) (*meta.RESTMapping, error) {
+	if err := reach(context.Background(), config); err != nil { // discovery would retry, and wait each time
+		return nil, fmt.Errorf("finding out what %q is: %w", kind, err)
+	}
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
-	}
-	if _, err := client.ServerVersion(); err != nil { // discovery would retry, and wait each time, if the server does not answer
-		return nil, fmt.Errorf("finding out what %q is: asking the API server: %w", kind, err)
 	}
 	cached := memory.NewMemCacheClient(client)
 	mapper := restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(cached), cached, nil)

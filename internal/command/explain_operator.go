@@ -50,7 +50,7 @@ func (f *explainFlags) report(ctx context.Context, config *rest.Config, q operat
 		return nil, asked, err
 	}
 	if report.Object.Kind != object.Kind || report.Object.Name != object.Name {
-		return nil, asked, fmt.Errorf("what answers at %s is not an operator of this version of ctrlkit: it was asked for %s %s", f.endpoint, object.Kind, object.Name)
+		return nil, asked, fmt.Errorf("what answers at %s is not an operator of this version of ctrlkit: it was asked for %s %s", f.at(), object.Kind, object.Name)
 	}
 	return &report, asked, nil
 }
@@ -71,7 +71,7 @@ func (f *explainFlags) known(ctx context.Context, config *rest.Config, q operato
 			return o, asked, nil
 		}
 	}
-	return journal.Object{}, asked, fmt.Errorf("the operator at %s knows no %s %s%s", f.endpoint, q.kind,
+	return journal.Object{}, asked, fmt.Errorf("the operator at %s knows no %s %s%s", f.at(), q.kind,
 		strings.TrimPrefix(q.namespace+"/"+q.name, "/"), f.leader(ctx, config, answered.header))
 }
 
@@ -82,9 +82,9 @@ func (f *explainFlags) ask(ctx context.Context, config *rest.Config, query url.V
 	case err != nil:
 		return answer{}, err
 	case got.code == http.StatusNotFound && !bytes.HasPrefix(got.body, []byte(explanation.Unknown)):
-		return answer{}, fmt.Errorf("what answers at %s serves no explanations: an operator needs operator.Observe", f.endpoint)
+		return answer{}, fmt.Errorf("what answers at %s serves no explanations: an operator needs operator.Observe", f.at())
 	case got.code == http.StatusNotFound:
-		return got, fmt.Errorf("the operator at %s says: %s%s", f.endpoint, strings.TrimSpace(string(got.body)), f.leader(ctx, config, got.header))
+		return got, fmt.Errorf("the operator at %s says: %s%s", f.at(), strings.TrimSpace(string(got.body)), f.leader(ctx, config, got.header))
 	}
 	return got, f.refusal(got, explanation.Path)
 }

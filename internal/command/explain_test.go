@@ -109,14 +109,11 @@ func (d *demo) create(t *testing.T, name string, conditions ...any) {
 func (d *demo) run(t *testing.T, args ...string) (output string, code int, err error) {
 	t.Helper()
 	var text strings.Builder
-	cmd, started := newRoot()
+	cmd := New()
 	cmd.SetArgs(append([]string{"explain", "--kubeconfig", d.kubeconfig}, args...))
 	cmd.SetOut(&text)
 	cmd.SetErr(io.Discard)
 	err = cmd.ExecuteContext(t.Context())
-	if err != nil && !*started {
-		err = &exitError{exitUsage, err}
-	}
 	return text.String(), exitCode(err), err
 }
 
@@ -326,7 +323,7 @@ func TestExplainEndsWithItsContext(t *testing.T) {
 	d := newDemo(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	cmd, _ := newRoot()
+	cmd := New()
 	cmd.SetArgs([]string{"explain", "--kubeconfig", d.kubeconfig, "rwexternal/divide"})
 	cmd.SetOut(io.Discard)
 	if err := cmd.ExecuteContext(ctx); !errors.Is(err, context.Canceled) {

@@ -28,8 +28,11 @@ created: that saves a write, and such a finalizer can't be lost when the object 
 It is not needed: an operator puts its finalizer on objects that come without it.`,
 		Example: `  ctrlkit generate finalizer-policy --finalizer example.com/backup backups.v1.example.com | kubectl apply -f -
   ctrlkit generate finalizer-policy --finalizer example.com/backup -o config/admission/policy.yaml backups.v1.example.com`,
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if finalizer == "" {
+				return usageError(errors.New("--finalizer is missing: the name of the finalizer, as the operator has it"))
+			}
 			text, err := finalizerPolicy(args[0], finalizer)
 			if err != nil {
 				return &exitError{exitUsage, err}
@@ -43,7 +46,6 @@ It is not needed: an operator puts its finalizer on objects that come without it
 	}
 	cmd.Flags().StringVar(&finalizer, "finalizer", "", "the `NAME` of the finalizer, as the operator has it (step.Engine.Finalizer)")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "the `FILE` to write; standard output without it")
-	_ = cmd.MarkFlagRequired("finalizer")
 	return cmd
 }
 

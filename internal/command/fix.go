@@ -38,6 +38,7 @@ Exit codes: 0 everything was moved, 1 something is left, or a document has a mis
 		Example: `  ctrlkit fix ./...                             all packages of this module
   ctrlkit fix -n ./...                          print what would change as a diff
   ctrlkit fix --from example.com/op/flow ./...  for a copy of the library in example.com/op/flow`,
+		Args: packagePatterns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.out, f.problems = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			defer endOnInterrupt(cmd.Context())()

@@ -46,6 +46,9 @@ Nothing is written for a directory if one of its documents has a mistake.`,
   ctrlkit generate --skeleton            also a skeleton of the actions, with a test
   ctrlkit generate --check ./...         in CI: write nothing, print what would change, and fail if anything would`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if g.check && g.skeleton {
+				return usageError(errors.New("--check and --skeleton exclude each other: the one writes nothing"))
+			}
 			g.out, g.problems = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			defer endOnInterrupt(cmd.Context())()
 			return g.run(cmd.Context(), args)
@@ -53,7 +56,6 @@ Nothing is written for a directory if one of its documents has a mistake.`,
 	}
 	cmd.Flags().BoolVar(&g.check, "check", false, "write nothing; print what would change as a diff, and end with exit code 1 if anything would")
 	cmd.Flags().BoolVar(&g.skeleton, "skeleton", false, "also write NAME_actions.go and NAME_actions_test.go, unless they exist")
-	cmd.MarkFlagsMutuallyExclusive("check", "skeleton")
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{strings.TrimPrefix(check.Extension, "."), strings.TrimPrefix(check.OldExtension, ".")}, cobra.ShellCompDirectiveFilterFileExt
 	}

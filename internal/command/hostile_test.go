@@ -206,7 +206,7 @@ func excerptOf(text string, at int) string { return text[max(0, at-40):min(len(t
 func (c *hostileCluster) run(t *testing.T, format string, args ...string) printed {
 	t.Helper()
 	var out, errs bytes.Buffer
-	root, _ := newRoot()
+	root := New()
 	if used, _, err := root.Find(args); err == nil && used.Flags().Lookup("kubeconfig") != nil {
 		args = append(args, "--kubeconfig", c.kubeconfig)
 	}

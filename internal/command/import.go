@@ -51,7 +51,7 @@ resources could be read, 2 wrong usage.`,
   ctrlkit import 'ORDERS*' -n shop | kubectl diff -f -
   ctrlkit import -n shop -l team=web > streams.yaml
   ctrlkit import -o json | jq '.systems[].objects[].metadata.name'`,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
 	flags.register(cmd)
@@ -81,7 +81,7 @@ func (f *importFlags) run(cmd *cobra.Command, args []string) error {
 	case err != nil:
 		return err
 	case got.code == http.StatusNotFound:
-		return fmt.Errorf("what answers at %s serves no imports: an operator needs external.ServeImports", f.endpoint)
+		return fmt.Errorf("what answers at %s serves no imports: an operator needs external.ServeImports", f.at())
 	case got.code == http.StatusBadRequest:
 		return &exitError{exitUsage, errors.New(strings.TrimSpace(string(got.body)))}
 	}
@@ -93,7 +93,7 @@ func (f *importFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if report.Systems == nil {
-		return fmt.Errorf("the operator at %s has ended before it had read all resources: ask again", f.endpoint)
+		return fmt.Errorf("the operator at %s has ended before it had read all resources: ask again", f.at())
 	}
 	if f.output.value == "json" {
 		err = writeJSON(cmd.OutOrStdout(), report)
@@ -130,7 +130,7 @@ func (f *importFlags) ask(cmd *cobra.Command, config *rest.Config, query url.Val
 		}
 	})
 	if ctx.Err() != nil && cmd.Context().Err() == nil {
-		err = fmt.Errorf("the operator at %s has said nothing for %v", f.endpoint, orphansWait)
+		err = fmt.Errorf("the operator at %s has said nothing for %v", f.at(), orphansWait)
 	}
 	return got, err
 }

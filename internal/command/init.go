@@ -40,7 +40,7 @@ without --force. Init again changes nothing.`,
   ctrlkit init guestbook --children configmap             each object keeps a ConfigMap, not a Deployment
   ctrlkit init buckets --kind Bucket --children external  each object stands for a resource outside the cluster
   ctrlkit init guestbook --dry-run                        show what would be written`,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := "."
 			if len(args) > 0 {

@@ -24,7 +24,7 @@ func Main() int {
 	ctx, stop := interruptible(context.Background())
 	defer stop()
 
-	cmd, started := newRoot()
+	cmd := New()
 	args := os.Args[1:]
 	switch name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe"); {
 	case strings.HasPrefix(name, "kubectl_complete-"):
@@ -39,9 +39,6 @@ func Main() int {
 	cmd.SetErr(printable.NewWriter(os.Stderr))
 
 	used, err := cmd.ExecuteContextC(ctx)
-	if err != nil && !*started {
-		err = &exitError{code: usageCode(used), err: &usageMistake{err}}
-	}
 	report(printable.NewWriter(os.Stderr), used, err)
 	return exitCode(err)
 }

@@ -45,7 +45,7 @@ audit a system, 2 wrong usage, 3 something is orphaned, and listed.`,
   export CTRLKIT_TOKEN=$(kubectl create token -n shop-system explainer)
   ctrlkit orphans --endpoint https://localhost:8443 --insecure
   ctrlkit orphans -o json | jq -r '.systems[].orphans[]?.id'`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
 	flags.register(cmd)
@@ -89,7 +89,7 @@ func (f *orphansFlags) report(cmd *cobra.Command) (*orphans.Report, error) {
 	case err != nil:
 		return nil, err
 	case got.code == http.StatusNotFound:
-		return nil, fmt.Errorf("what answers at %s serves no audits: an operator needs external.ServeAudits", f.endpoint)
+		return nil, fmt.Errorf("what answers at %s serves no audits: an operator needs external.ServeAudits", f.at())
 	}
 	if err := f.refusal(got, orphans.Path); err != nil {
 		return nil, err

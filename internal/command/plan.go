@@ -4,6 +4,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -210,7 +211,7 @@ func (f *planFlags) options(cmd *cobra.Command) (*plan.Options, error) {
 	if o.Change, err = readManifests(f.files); err != nil {
 		return nil, err
 	}
-	return o, f.source(o)
+	return o, f.source(cmd.Context(), o)
 }
 
 // base returns what the flags say of how the operator runs.
@@ -230,7 +231,7 @@ func (f *planFlags) base(cmd *cobra.Command) (*plan.Options, error) {
 }
 
 // source sets the cluster that is copied, and what is deleted there.
-func (f *planFlags) source(o *plan.Options) error {
+func (f *planFlags) source(ctx context.Context, o *plan.Options) error {
 	if len(f.from) > 0 {
 		return f.sourceOfFiles(o)
 	}
@@ -239,6 +240,9 @@ func (f *planFlags) source(o *plan.Options) error {
 		return fmt.Errorf("%w; or read files with --from", err)
 	}
 	config := target.Config
+	if err := reach(ctx, config); err != nil {
+		return err
+	}
 	if o.Source, err = plan.NewCluster(config); err != nil || len(f.deletes) == 0 {
 		return err
 	}

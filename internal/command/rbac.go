@@ -58,7 +58,7 @@ Exit codes: 0 no rule is missing (with --strict: nor unused), 1 otherwise, or no
   ctrlkit rbac -o yaml > config/rbac/role.yaml                     a role that allows that and no more
   ctrlkit rbac -o markers --without-faults                         markers, from the runs without faults alone
   ctrlkit rbac --check config/rbac/role.yaml --strict              for CI: fail on missing and on unused rules`,
-		Args: cobra.ArbitraryArgs,
+		Args: packagePatterns,
 		RunE: func(cmd *cobra.Command, packages []string) error {
 			if len(packages) == 0 {
 				packages = []string{"."}

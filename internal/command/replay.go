@@ -44,11 +44,12 @@ language; {kubeconfig} in an argument stands for the path of the file. For a Go 
 are printed that replays the file with faults around it.
 
 Exit codes: 0 no object ends as it was recorded, 2 one does: the failure happens again, 3 that is not known,
-1 an error. They suit "git bisect run".`,
+1 an error, or wrong usage. They suit "git bisect run".`,
 		Example: `  ctrlkit replay stuck.yaml ./cmd
   ctrlkit replay stuck.yaml ./bin/manager -- --leader-elect=false
   ctrlkit replay stuck.yaml ./cmd --crds config/crd/bases   with the definitions of now
   git bisect run ctrlkit replay stuck.yaml ./cmd`,
+		Annotations: map[string]string{ownCodes: "true"},
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := len(args); n < 2 || cmd.ArgsLenAtDash() >= 0 && cmd.ArgsLenAtDash() != 2 || cmd.ArgsLenAtDash() < 0 && n != 2 {
 				return errors.New("expected the FILE of a recording and an OPERATOR; put the arguments of the operator after --")

@@ -4,140 +4,85 @@
 package command
 
 import (
-	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 )
 
-// New returns the root command with all its subcommands.
+// New returns the root command with all its subcommands, in groups by what a user is about.
 func New() *cobra.Command {
-	root, _ := newRoot()
-	return root
-}
-
-// newRoot also returns a variable that becomes true when a command starts its work. Errors before
-// that are usage errors.
-func newRoot() (root *cobra.Command, started *bool) {
-	root = &cobra.Command{
+	var version bool
+	root := &cobra.Command{
 		Use:   "ctrlkit",
 		Short: "Write, check and run Kubernetes operators",
-		Long: `ctrlkit writes, checks and runs Kubernetes operators.
+		Long: `ctrlkit writes, checks and runs Kubernetes operators, and explains what they do.
 
-A small language (files named *.ctrlkit) describes the objects that an operator reads and manages; "ctrlkit generate"
-writes Go from it. "ctrlkit run" builds an operator and runs it in a real Kubernetes control plane, which needs Go
-and no other program, or in memory.`,
-		Example: `  ctrlkit generate ./...                 write the Go for all *.ctrlkit files below this directory
+"ctrlkit init" writes an operator, "ctrlkit run" runs any operator in memory or in a real control plane, which needs Go
+and no other program, and "ctrlkit explain" says why an object is not ready.`,
+		Example: `  ctrlkit init guestbook                 write an operator
   ctrlkit run ./examples/01_cronjob      build and run an operator, and watch its objects
   ctrlkit run --help                     show the help of a command`,
-		Args:          unknownCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: unknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version {
+				return printVersions(cmd.OutOrStdout(), currentVersions(), "text")
+			}
+			return cmd.Help()
+		},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(
-		newCheckCommand(),
-		newControlPlaneCommand(),
-		newCreateCommand(),
-		newExplainCommand(),
-		newFixCommand(),
-		newFmtCommand(),
-		newGenerateCommand(),
-		newGraphCommand(),
-		newInitCommand(),
-		newOrphansCommand(),
-		newPlanCommand(),
-		newDiffCommand(),
-		newImportCommand(),
-		newRBACCommand(),
-		newRecordCommand(),
-		newReplayCommand(),
-		newRunCommand(),
-		newSimCommand(),
-		newSuperviseCommand(),
-		newTopCommand(),
-		newVersionCommand(),
-		newVetCommand(),
-		newViewCommand(),
-	)
+	root.Flags().BoolVar(&version, "version", false, "print the versions of ctrlkit, of Go and of Kubernetes")
+	addGroup(root, "write", "Write an operator:", newInitCommand(), newCreateCommand(), newFixCommand())
+	addGroup(root, "run", "Run it:", newRunCommand(), newControlPlaneCommand())
+	addGroup(root, "check", "Check it, without a cluster:", newSimCommand(), newVetCommand(), newRBACCommand())
+	addGroup(root, "operate", "See what it does, and why:", newExplainCommand(), newTopCommand(), newViewCommand(), newOrphansCommand(), newImportCommand())
+	addGroup(root, "change", "Before an upgrade, and after a failure:", newPlanCommand(), newDiffCommand(), newRecordCommand(), newReplayCommand())
+	addGroup(root, "language", "The language (*.ctrlkit):", newGenerateCommand(), newCheckCommand(), newFmtCommand(), newGraphCommand())
+	root.AddCommand(newVersionCommand(), newSuperviseCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
-	started = new(bool)
 	walk(root, func(cmd *cobra.Command) {
-		separateUsageErrors(cmd, started)
+		if cmd.Name() == "help" && cmd.Parent() == root {
+			cmd.Args = helpTopic
+		}
+		checkUsage(cmd)
 		cmd.Long = reflow(cmd.Long, helpWidth)
 	})
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ", fmt.Sprintf("Flags.FlagUsagesWrapped %d ", helpWidth)))
-	return root, started
+	cobra.AddTemplateFunc("flagUsages", flagUsages)
+	root.SetUsageTemplate(regexp.MustCompile(`\.(\w+Flags)\.FlagUsages`).ReplaceAllString(root.UsageTemplate(), "flagUsages .$1"))
+	return root
 }
 
-// unknownCommand returns an error for arguments that do not name a subcommand, with similar names.
-func unknownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	text := fmt.Sprintf("unknown command %q", args[0])
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		text += "; did you mean " + quotedAlternatives(near) + "?"
-	}
-	return fmt.Errorf("%s", text)
+// optional is how pflag shows a flag whose value may be left out: --logs FILE[="-"].
+var optional = regexp.MustCompile(`(--[\w-]+) (\S+)\[=[^\]]*\]`)
+
+// flagUsages describes flags, those whose value may be left out as --logs[=FILE].
+func flagUsages(set *pflag.FlagSet) string {
+	return optional.ReplaceAllStringFunc(set.FlagUsagesWrapped(helpWidth), func(found string) string {
+		return fmt.Sprintf("%-*s", len(found), optional.ReplaceAllString(found, "$1[=$2]"))
+	})
 }
 
-// quotedAlternatives formats names as alternatives: "a", "b" or "c".
-func quotedAlternatives(names []string) string {
-	quoted := make([]string, len(names))
-	for i, name := range names {
-		quoted[i] = fmt.Sprintf("%q", name)
+// addGroup adds commands under a title in the help of root.
+func addGroup(root *cobra.Command, id, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: id, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = id
 	}
-	last := len(quoted) - 1
-	if last == 0 {
-		return quoted[0]
-	}
-	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
+	root.AddCommand(commands...)
 }
 
-// separateUsageErrors separates errors that occur before cmd starts its work (unknown flags,
-// missing arguments, flags that exclude each other) from those of the work itself: the former end
-// with the exit code for wrong usage.
-func separateUsageErrors(cmd *cobra.Command, started *bool) {
-	if cmd.HasSubCommands() && !cmd.Runnable() {
-		cmd.Args = unknownCommand
-		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	}
-	if cmd.SuggestionsMinimumDistance == 0 {
-		cmd.SuggestionsMinimumDistance = 2
-	}
-	cmd.SetFlagErrorFunc(suggestFlag)
-	switch work, simpleWork := cmd.RunE, cmd.Run; {
-	case work != nil:
-		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			*started = true
-			return work(cmd, args)
-		}
-	case simpleWork != nil:
-		cmd.Run = func(cmd *cobra.Command, args []string) {
-			*started = true
-			simpleWork(cmd, args)
-		}
-	}
-}
-
-// suggestFlag adds the flag that a misspelt one most likely means to the error about it.
-func suggestFlag(cmd *cobra.Command, err error) error {
-	unknown := (*pflag.NotExistError)(nil)
-	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
+// helpTopic checks the arguments of "ctrlkit help", which are the names of a command.
+func helpTopic(cmd *cobra.Command, args []string) error {
+	found, left, err := cmd.Root().Find(args)
+	if err != nil || !found.HasSubCommands() {
 		return err
 	}
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if near, ok := printable.Near(unknown.GetSpecifiedName(), names); ok {
-		return fmt.Errorf("%w; did you mean --%s?", err, near)
-	}
-	return err
+	return unknownCommand(found, left)
 }
 
 // helpWidth is how wide help is, in characters.

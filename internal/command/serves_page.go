@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
@@ -25,7 +26,7 @@ func (f *operatorFlags) servesPage(ctx context.Context, config *rest.Config) err
 	defer cancel(nil)
 	if config != nil {
 		go func() {
-			if !answers(asking, config) {
+			if reach(asking, config) != nil {
 				return
 			}
 			select {
@@ -38,17 +39,26 @@ func (f *operatorFlags) servesPage(ctx context.Context, config *rest.Config) err
 	got, err := f.get(asking, config, view.Path+"page.css", url.Values{}, 5*time.Second)
 	switch {
 	case err != nil && ctx.Err() == nil && asking.Err() != nil:
-		return fmt.Errorf("the operator does not answer at %s: %w", f.endpoint, context.Cause(asking))
+		return fmt.Errorf("the operator does not answer at %s: %w", f.at(), context.Cause(asking))
 	case err != nil:
 		return err
 	case got.code == http.StatusNotFound:
-		return fmt.Errorf("the operator at %s serves no page: it needs operator.WithPage", f.endpoint)
+		return fmt.Errorf("the operator at %s serves no page: it needs operator.WithPage", f.at())
 	}
 	return f.refusal(got, view.Path+"*")
 }
 
-// answers reports whether an API server says its version.
-func answers(ctx context.Context, config *rest.Config) bool {
+// reach returns why an API server does not answer, nil if it says its version.
+func reach(ctx context.Context, config *rest.Config) error {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
-	return err == nil && client.RESTClient().Get().AbsPath("/version").Do(ctx).Error() == nil
+	if err != nil {
+		return fmt.Errorf("making a client for %s: %w", config.Host, err)
+	}
+	if err := client.RESTClient().Get().AbsPath("/version").Timeout(reachWithin).Do(ctx).Error(); err != nil && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("the API server at %s does not answer: %w", config.Host, err)
+	}
+	return nil
 }
+
+// reachWithin is how long an API server may take to say its version.
+const reachWithin = 10 * time.Second

@@ -75,7 +75,7 @@ Exit codes: 0 no findings, 1 findings or plans that were not run, 2 wrong usage,
   ctrlkit sim --program ./cmd -f config/crd/bases -f config/samples --pairs 200   two faults, too
   ctrlkit sim --program ./cmd -f config/crd/bases -f config/samples --swarm --budget 1h   three to eight faults at once
   ctrlkit sim --program python3 -f crds/ -f samples/ -- operator.py        one in another language`,
-		Args: cobra.ArbitraryArgs,
+		Args: packagePatterns,
 		RunE: func(cmd *cobra.Command, packages []string) error {
 			if p.name != "" {
 				return p.run(cmd, packages, o)

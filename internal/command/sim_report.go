@@ -28,7 +28,7 @@ Shards of one simulation are merged: the report is the one that a single machine
 Exit codes: 0 no findings, 1 findings, 2 wrong usage.`,
 		Example: `  ctrlkit sim report report.json                          print a report
   ctrlkit sim report shard-*.json --html report.html      merge shards into a page`,
-		Args: cobra.MinimumNArgs(1),
+		Args: arguments(1, anyNumber),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			d, err := mergeReports(files)
 			if err != nil {

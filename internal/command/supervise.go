@@ -29,7 +29,7 @@ func newSuperviseCommand() *cobra.Command {
 		Use:    superviseName + " -- PROGRAM [ARGUMENTS]",
 		Short:  "Run a program until standard input ends",
 		Hidden: true,
-		Args:   cobra.MinimumNArgs(1),
+		Args:   arguments(1, anyNumber),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			signal.Ignore(os.Interrupt) // "ctrlkit run" handles it
 			if isolated != "" {

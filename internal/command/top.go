@@ -51,7 +51,7 @@ Exit codes: 0, 1 neither the operator nor the API server answers, 2 wrong usage.
   ctrlkit top --endpoint none --kind widgets.example.com -n shop
   ctrlkit top --filter secret
   ctrlkit top -o json | jq '.groups[] | select(.state != "ready") | .count'`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return flags.run(cmd) },
 	}
 	flags.register(cmd)
@@ -103,7 +103,7 @@ func (f *topFlags) source(cmd *cobra.Command) (summarizer, *rest.Config, error) 
 	if err != nil && f.endpoint == noEndpoint {
 		return nil, nil, err
 	}
-	why := ""
+	why := "the operator was not asked: --endpoint none"
 	if f.endpoint != noEndpoint {
 		failed := f.servesPage(cmd.Context(), config)
 		if failed == nil {
@@ -113,6 +113,9 @@ func (f *topFlags) source(cmd *cobra.Command) (summarizer, *rest.Config, error) 
 			return nil, nil, failed
 		}
 		why = failed.Error()
+	}
+	if err := reach(cmd.Context(), config); err != nil {
+		return nil, nil, fmt.Errorf("%w; and %s", err, why)
 	}
 	config.Timeout = 0 // watches are not to end
 	var kinds []schema.GroupKind

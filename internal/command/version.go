@@ -35,15 +35,20 @@ func newVersionCommand() *cobra.Command {
 		Short: "Print the versions of ctrlkit, of Go and of Kubernetes",
 		Example: `  ctrlkit version
   ctrlkit version -o json`,
-		Args: cobra.NoArgs,
+		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			info, _ := debug.ReadBuildInfo()
-			return printVersions(cmd.OutOrStdout(), versionsFrom(info), output.value)
+			return printVersions(cmd.OutOrStdout(), currentVersions(), output.value)
 		},
 	}
 	output = outputFlag(cmd, "text", "json")
 	output.alsoAs(cmd, "format")
 	return cmd
+}
+
+// currentVersions returns the versions of this program.
+func currentVersions() versions {
+	info, _ := debug.ReadBuildInfo() // nil if there is none
+	return versionsFrom(info)
 }
 
 // versionsFrom returns the versions that the linker recorded. If info is nil, they are "unknown".

@@ -48,6 +48,7 @@ there are findings. Editors and CI can run the same analyzers through "go vet" w
   ctrlkit vet --only unwatched,shared ./...           two analyzers
   ctrlkit vet --skip clock --tests=false ./internal   all but one, and no test files
   ctrlkit vet -o json ./... | jq -r '.[].file'         for programs`,
+		Args: packagePatterns,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 	cmd.Flags().BoolVar(&o.tests, "tests", true, "also check test files")

@@ -63,7 +63,7 @@ Exit codes: 0 Ctrl-C, 1 there is neither an operator nor a cluster to ask, 2 wro
   export CTRLKIT_TOKEN=$(kubectl create token -n shop-system explainer)
   ctrlkit view shop-system/shop.example.com --insecure
   ctrlkit view --endpoint none --kind widgets.example.com -n shop`,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
 	flags.register(cmd)
@@ -136,25 +136,27 @@ func serveOnThisMachine(ctx context.Context, page http.Handler, port int) (addre
 type runPage struct {
 	ctx      context.Context //nolint:containedctx // of the run
 	cluster  http.Handler
-	endpoint atomic.Pointer[string]
+	asking   viewFlags
 	operator atomic.Pointer[http.Handler]
 }
 
+// lessInRun is what the page of a run says while the operator has none.
+const lessInRun = `They are here once the operator has started, if it calls operator.Observe of ctrlkit: "ctrlkit create api" adds that to a project of kubebuilder's.`
+
 // pageOfRun serves the page of a run. See run.Options.
-func pageOfRun(ctx context.Context, config *rest.Config) (string, func(endpoint string), error) {
-	cluster, err := view.OfCluster(ctx, config, "", "")
+func pageOfRun(ctx context.Context, config *rest.Config, endpoint string) (address string, err error) {
+	cluster, err := view.OfCluster(ctx, config, "", lessInRun)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
-	page := &runPage{ctx: ctx, cluster: cluster}
-	address, _, err := serveOnThisMachine(ctx, page, 0)
-	return address, func(endpoint string) { page.endpoint.Store(&endpoint) }, err
+	page := &runPage{ctx: ctx, cluster: cluster, asking: viewFlags{operatorFlags: operatorFlags{endpoint: endpoint}}}
+	address, _, err = serveOnThisMachine(ctx, page, 0)
+	return address, err
 }
 
 func (p *runPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if endpoint := p.endpoint.Load(); endpoint != nil && p.operator.Load() == nil && r.URL.Query().Get("stream") == "" {
-		f := viewFlags{operatorFlags: operatorFlags{endpoint: *endpoint, insecure: true}}
-		if page, err := f.operatorPage(p.ctx, nil); err == nil {
+	if p.operator.Load() == nil && r.URL.Query().Get("stream") == "" {
+		if page, err := p.asking.operatorPage(p.ctx, nil); err == nil {
 			p.operator.Store(&page)
 		}
 	}
@@ -167,16 +169,19 @@ func (p *runPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // page returns the page of the operator, or one of the cluster alone, and in a line which of them.
 func (f *viewFlags) page(ctx context.Context, config *rest.Config) (page http.Handler, from string, err error) {
-	why := ""
+	why := "the operator was not asked: --endpoint none"
 	if f.endpoint != noEndpoint {
 		proxy, err := f.operatorPage(ctx, config)
 		if err == nil {
-			return proxy, "The operator at " + f.endpoint + " serves it", nil
+			return proxy, "The operator at " + f.at() + " serves it", nil
 		}
 		if config == nil {
 			return nil, "", err
 		}
 		why = err.Error()
+	}
+	if err := reach(ctx, config); err != nil {
+		return nil, "", fmt.Errorf("%w; and %s", err, why)
 	}
 	var kinds []schema.GroupKind
 	for _, kind := range f.kinds {
@@ -187,11 +192,7 @@ func (f *viewFlags) page(ctx context.Context, config *rest.Config) (page http.Ha
 		kinds = append(kinds, mapping.GroupVersionKind.GroupKind())
 	}
 	page, err = view.OfCluster(ctx, config, f.namespace, why, kinds...)
-	from = "It shows what the API server at " + config.Host + " says"
-	if why != "" {
-		from += ": " + why
-	}
-	return page, from, err
+	return page, "It shows what the API server at " + config.Host + " says: " + why, err
 }
 
 // operatorPage returns a proxy for the page of the operator, if it serves one.
@@ -199,7 +200,7 @@ func (f *viewFlags) operatorPage(ctx context.Context, config *rest.Config) (http
 	if err := f.servesPage(ctx, config); err != nil {
 		return nil, err
 	}
-	base, err := url.Parse(f.endpoint)
+	base, _, err := f.address()
 	if err != nil {
 		return nil, err
 	}
@@ -213,6 +214,9 @@ func (f *viewFlags) operatorPage(ctx context.Context, config *rest.Config) (http
 			r.Out.URL.Path = strings.TrimSuffix(base.Path, "/") + strings.TrimSuffix(view.Path, "/") + r.In.URL.Path
 			r.Out.Header.Del("Cookie")
 			r.Out.Header.Del("Authorization")
+			if password, ok := base.User.Password(); ok {
+				r.Out.SetBasicAuth(base.User.Username(), password)
+			}
 			if token != "" && base.Scheme == "https" {
 				r.Out.Header.Set("Authorization", "Bearer "+token)
 			}
@@ -220,7 +224,7 @@ func (f *viewFlags) operatorPage(ctx context.Context, config *rest.Config) (http
 		FlushInterval: -1, // events are sent at once
 		Transport:     f.transport(),
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			http.Error(w, "the operator at "+f.endpoint+" does not answer: "+err.Error(), http.StatusBadGateway)
+			http.Error(w, "the operator at "+f.at()+" does not answer: "+err.Error(), http.StatusBadGateway)
 		},
 	}, nil
 }

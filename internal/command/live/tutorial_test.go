@@ -39,17 +39,15 @@ func TestTutorial(t *testing.T) {
 	must(t, err)
 	assets, err := controlplane.FindAssets(t.Context(), controlplane.AllParts, controlplane.BuildOptions{Progress: os.Stderr})
 	must(t, err)
-	address, err := commandtest.FreePort()
-	must(t, err)
 	file := filepath.Join(t.TempDir(), "tutorial.txtar")
-	must(t, os.WriteFile(file, tutorialScript(string(page), address), 0o600))
+	must(t, os.WriteFile(file, tutorialScript(string(page)), 0o600))
 	caches, err := os.UserCacheDir()
 	must(t, err)
 	commandtest.Run(t, testscript.Params{
 		Files: []string{file},
 		Setup: func(env *testscript.Env) error {
 			for name, value := range map[string]string{
-				"HOME": env.WorkDir, "XDG_CACHE_HOME": caches, "CTRLKIT_ENDPOINT": "http://" + address,
+				"HOME": env.WorkDir, "XDG_CACHE_HOME": caches,
 				"PATH": env.Getenv("PATH") + string(os.PathListSeparator) + filepath.Dir(assets.Program("kubectl")),
 			} {
 				env.Setenv(name, value)
@@ -63,9 +61,8 @@ func TestTutorial(t *testing.T) {
 	})
 }
 
-// tutorialScript makes a script of the page. Its address takes the place of localhost:8080, which may
-// be in use.
-func tutorialScript(page, address string) []byte {
+// tutorialScript makes a script of the page.
+func tutorialScript(page string) []byte {
 	var script strings.Builder
 	archive := &txtar.Archive{}
 	later := "" // what the lines of a block that make explore runs begin with
@@ -102,7 +99,7 @@ func tutorialScript(page, address string) []byte {
 			text = strings.ReplaceAll(text, "ctrlkit sim ", "ctrlkit sim --shard "+shard+" ")
 		}
 		name := strings.TrimPrefix(block, "$WORK/")
-		archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(strings.ReplaceAll(text, "localhost:8080", address))})
+		archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(text)})
 	}
 	archive.Comment = []byte(script.String() + "interrupt\n")
 	return txtar.Format(archive)

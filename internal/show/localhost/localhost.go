@@ -21,9 +21,13 @@ import (
 )
 
 // Serve adds a handler to the metrics server of mgr, behind [Guard]. All that the framework serves
-// there is added by it, because a metrics server need not have a filter.
+// there is added by it, because a metrics server need not have a filter. It also serves at the
+// socket of [SocketVariable], if that is set.
 func Serve(mgr manager.Manager, path string, handler http.Handler) error {
-	return mgr.AddMetricsServerExtraHandler(path, Guard(handler))
+	if err := mgr.AddMetricsServerExtraHandler(path, Guard(handler)); err != nil {
+		return err
+	}
+	return serveAtSocket(mgr, path, handler)
 }
 
 // Filter is a metricsserver.Options.FilterProvider that puts [Guard] before the metrics, too.

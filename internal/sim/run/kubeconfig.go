@@ -31,6 +31,9 @@ func (t *Target) String() string { return fmt.Sprintf("context %q at %s", t.Cont
 
 // Load reads the files.
 func (k Kubeconfig) Load() (*Target, error) {
+	if _, err := os.Stat(k.File); k.File != "" && err != nil {
+		return nil, fmt.Errorf("finding a cluster: %w", err)
+	}
 	rules, loader := k.loader()
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) { // the words of client-go are about KUBERNETES_MASTER

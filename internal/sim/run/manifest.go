@@ -24,6 +24,8 @@ type Manifest struct {
 	File   string
 	Number int // of the document in the file, from 1, not counting empty ones
 	Object *unstructured.Unstructured
+
+	placeholder bool // as kubebuilder has written it, for the user to fill in
 }
 
 // Where returns the place of the manifest, for messages.
@@ -57,7 +59,7 @@ func ReadManifests(file string) ([]Manifest, error) {
 			return nil, fmt.Errorf("reading %s, document %d: %w", file, number, err)
 		}
 		for _, object := range objects {
-			manifests = append(manifests, Manifest{File: file, Number: number, Object: object})
+			manifests = append(manifests, Manifest{File: file, Number: number, Object: object, placeholder: bytes.Contains(document, []byte("TODO(user)"))})
 		}
 	}
 }

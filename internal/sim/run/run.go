@@ -39,10 +39,9 @@ type Options struct {
 	Until   []string      // end successfully when all these conditions hold
 	Timeout time.Duration // fail if the conditions do not hold after this time; 0 for no limit
 
-	// Page serves a page about the operator until ctx is done, and returns its address. The function
-	// that it also returns gets the address of the operator's metrics server when that is known. It may
-	// be nil.
-	Page func(ctx context.Context, config *rest.Config) (address string, served func(endpoint string), err error)
+	// Page serves a page about the operator until ctx is done, and returns its address. Endpoint is
+	// of the operator its own, if it does. Page may be nil.
+	Page func(ctx context.Context, config *rest.Config, endpoint string) (address string, err error)
 
 	// Supervisor is the beginning of a command line that calls Supervise with the arguments after
 	// "--".
@@ -98,8 +97,8 @@ type runner struct {
 	logFile  *os.File  // nil without --logs=FILE
 	start    time.Time // when the operator was started
 
-	pageServed       func(endpoint string) // nil without a page
-	removeKubeconfig func() error          // nil if none was made
+	socket           servedAt     // of the operator
+	removeKubeconfig func() error // nil if none was made
 }
 
 func (r *runner) useTerminals() {
@@ -156,12 +155,14 @@ func (r *runner) run(ctx context.Context) (err error) {
 	if err := r.watch(watching, &running); err != nil {
 		return err
 	}
+	if r.socket, err = newSocket(r.plane, r.steps); err != nil {
+		return err
+	}
 	if r.Page != nil {
-		address, served, err := r.Page(watching, r.cluster.config)
+		address, err := r.Page(watching, r.cluster.config, r.socket.endpoint())
 		if err != nil {
 			return err
 		}
-		r.pageServed = served
 		r.steps.remark("page", address)
 	}
 	if err := r.startOperator(program); err != nil {
@@ -175,6 +176,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 
 // stop stops all processes that were started.
 func (r *runner) stop() error {
+	defer r.socket.remove()
 	if r.operator == nil && r.plane == nil {
 		return nil
 	}

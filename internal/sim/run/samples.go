@@ -7,7 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // applySamples applies the samples. It returns early if the operator ends.
@@ -31,27 +36,47 @@ func (r *runner) applySamples(ctx context.Context) error {
 		}
 	}()
 	var names []string
-	var refused []error
+	var refused, unfilled []error
 	patience := retryFor
 	for _, manifest := range r.manifests {
-		err := r.cluster.apply(applying, manifest, r.Namespace, &patience, st.say)
+		waits := &patience
+		skippable := manifest.placeholder && len(r.Samples) == 0 // the user has not named it
+		if skippable && !defined(r.definitions, manifest.Object.GroupVersionKind().GroupKind()) {
+			waits = new(time.Duration) // the kind is that of another operator, which is not here
+		}
+		err := r.cluster.apply(applying, manifest, r.Namespace, waits, st.say)
 		switch {
 		case errors.Is(context.Cause(applying), ErrOperatorEnded):
 			return r.operatorEnded()
 		case applying.Err() != nil:
 			return context.Cause(applying)
+		case err != nil && skippable:
+			unfilled = append(unfilled, err)
 		case err != nil:
 			refused = append(refused, err)
-			continue
+		default:
+			obj := manifest.Object
+			names = append(names, fmt.Sprintf("%s %s", obj.GetKind(), strings.TrimPrefix(obj.GetNamespace()+"/"+obj.GetName(), "/")))
 		}
-		obj := manifest.Object
-		names = append(names, fmt.Sprintf("%s %s", obj.GetKind(), strings.TrimPrefix(obj.GetNamespace()+"/"+obj.GetName(), "/")))
 	}
 	if len(refused) > 0 {
 		return samplesRefused(refused, len(r.manifests))
 	}
-	st.done(summary(names))
+	if len(names) > 0 {
+		st.done(summary(names))
+	}
+	if len(unfilled) > 0 {
+		st.quit()
+		r.steps.remark("samples", fmt.Sprintf("%d skipped: they say TODO(user) and are not filled in; --samples names others; the first: %v", len(unfilled), unfilled[0]))
+	}
 	return nil
+}
+
+// defined reports whether definitions have a kind.
+func defined(all []*apiextensionsv1.CustomResourceDefinition, kind schema.GroupKind) bool {
+	return slices.ContainsFunc(all, func(d *apiextensionsv1.CustomResourceDefinition) bool {
+		return d.Spec.Group == kind.Group && d.Spec.Names.Kind == kind.Kind
+	})
 }
 
 // samplesRefused returns the error for samples that could not be applied.

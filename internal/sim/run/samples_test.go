@@ -4,10 +4,13 @@
 package run
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
+	"github.com/ctrlkit/ctrlkit/internal/sim/memory"
 )
 
 // A moody API server answers requests for objects of certain names in its own way, until a time has
@@ -132,6 +136,85 @@ func TestOneBadSampleIsReportedAlone(t *testing.T) {
 	m := &moody{answers: map[string]int{"/bad": 422}}
 	if _, err := applied(t, m, "ConfigMap", "fine", "bad"); err == nil || err.Error() != "applying ConfigMap bad (samples.yaml, document 2): answered 422" {
 		t.Errorf("%v", err)
+	}
+}
+
+// A sample that kubebuilder has written, and that is not filled in, is skipped, and the kind of another
+// operator is not waited for. It is an error if it was named.
+func TestPlaceholdersAreSkipped(t *testing.T) {
+	dir := layOut(t, `
+-- todo.yaml --
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: todo}
+# TODO(user): Add fields here
+---
+apiVersion: other.dev/v1
+kind: Gadget
+metadata: {name: of-another}
+spec:
+  # TODO(user): Add fields here
+-- filled.yaml --
+{apiVersion: v1, kind: ConfigMap, metadata: {name: filled}}
+`)
+	todo, filled := filepath.Join(dir, "todo.yaml"), filepath.Join(dir, "filled.yaml")
+	for _, test := range []struct {
+		files, named []string
+		want         string // of the error, or of the output
+	}{
+		{[]string{filled, todo}, nil, "✓ samples        ConfigMap default/filled (0.0s)\n→ samples        2 skipped: they say TODO(user) and are not filled in; --samples names others; the first: applying ConfigMap todo"},
+		{[]string{todo}, nil, "→ samples        2 skipped"},
+		{[]string{filled, todo}, []string{filled, todo}, "2 of 3 samples could not be applied:"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newSamples(t, &moody{answers: map[string]int{"/todo": 422}}, "ConfigMap")
+			var out bytes.Buffer
+			r.Samples, r.steps.out = test.named, &out
+			for _, file := range test.files {
+				read, err := ReadManifests(file)
+				must(t, err)
+				r.manifests = append(r.manifests, read...)
+			}
+			begun := time.Now()
+			err := r.applySamples(t.Context())
+			skipped := test.named == nil
+			if waited := time.Since(begun) > 0; (err == nil) != skipped || waited == skipped || !strings.Contains(fmt.Sprint(out.String(), err), test.want) {
+				t.Errorf("%v: %v after %v, with\n%s\nwant %q", test, err, time.Since(begun), out.String(), test.want)
+			}
+		})
+	}
+}
+
+// Only a program that knows the variable of kubebuilder's, in a cluster of the run, serves no
+// webhooks, unless the user has set it.
+func TestWebhooksOfKubebuilderAreSwitchedOff(t *testing.T) {
+	dir := layOut(t, `
+-- knows/main.go --
+package main
+
+var webhooks = os.Getenv("ENABLE_WEBHOOKS") != "false"
+-- other/main.go --
+package main
+`)
+	for _, test := range []struct {
+		dir, set string
+		plane    plane
+		want     string
+	}{
+		{"knows", "", (*memory.Cluster)(nil), "ENABLE_WEBHOOKS=false"},
+		{"knows", "", nil, ""}, // a cluster that was there has certificates and configurations
+		{"other", "", (*memory.Cluster)(nil), ""},
+		{"knows", "true", (*memory.Cluster)(nil), ""},
+	} {
+		t.Setenv(webhooksVariable, test.set)
+		if test.set == "" {
+			must(t, os.Unsetenv(webhooksVariable))
+		}
+		var out bytes.Buffer
+		project := &Project{Dir: filepath.Join(dir, test.dir)}
+		if got := strings.Join(withoutWebhooks(test.plane, project, &steps{out: &out}), " "); got != test.want || strings.Contains(out.String(), "ENABLE_WEBHOOKS=false") != (test.want != "") {
+			t.Errorf("%+v: got %q, want %q, with\n%s", test, got, test.want, out.String())
+		}
 	}
 }
 

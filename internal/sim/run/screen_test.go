@@ -111,23 +111,6 @@ func TestLongStepsInAPipeTellWhatTheyDo(t *testing.T) {
 	})
 }
 
-// The operator says where it serves its metrics: that is where explain can ask it.
-func TestExplainHint(t *testing.T) {
-	const console, structured = "2026-11-23T10:00:00Z\tINFO\tcontroller-runtime.metrics\tServing metrics server\t", `{"level":"info","msg":"Serving metrics server",`
-	for log, want := range map[string]string{
-		console + `{"bindAddress": ":8443", "secure": true}`:                  "export CTRLKIT_ENDPOINT=https://localhost:8443, and explain --insecure",
-		console + `{"bindAddress": "127.0.0.1:9090", "secure": false}`:        "export CTRLKIT_ENDPOINT=http://localhost:9090",
-		structured + `"bindAddress":"[::]:9090","secure":false}`:              "export CTRLKIT_ENDPOINT=http://localhost:9090",
-		console + `{"bindAddress": "localhost:8080", "secure": false}`:        "", // where explain asks
-		console + `{"bindAddress": ":0", "secure": false}`:                    "",
-		"INFO\tStarting workers\t{\"bindAddress\": \":1\", \"secure\": true}": "",
-	} {
-		if got := explainHint(metricsEndpoint(log)); got != want {
-			t.Errorf("%s: got %q, want %q", log, got, want)
-		}
-	}
-}
-
 func TestRemarksBreakBetweenWords(t *testing.T) {
 	var out bytes.Buffer
 	s := &steps{out: &out, terminal: true, width: func() int { return 34 }}

@@ -7,13 +7,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/internal/cluster/private"
+	"github.com/ctrlkit/ctrlkit/internal/show/localhost"
 )
 
 func (r *runner) build(ctx context.Context) (program string, err error) {
@@ -119,6 +118,7 @@ func (r *runner) addTopKind(kind Kind) {
 }
 
 func (r *runner) startOperator(program string) error {
+	environment := append(withoutWebhooks(r.plane, r.project, r.steps), localhost.SocketVariable+"="+r.socket.path)
 	st := r.steps.begin("operator", "starting")
 	defer st.quit()
 	if r.LogFile != "" {
@@ -140,7 +140,7 @@ func (r *runner) startOperator(program string) error {
 			return err
 		}
 	}
-	operator, err := startOperator(r.Supervisor, append([]string{program}, r.Args...), []string{"KUBECONFIG=" + kubeconfig}, log)
+	operator, err := startOperator(r.Supervisor, append([]string{program}, r.Args...), append(environment, "KUBECONFIG="+kubeconfig), log)
 	if err != nil {
 		return err
 	}
@@ -156,55 +156,10 @@ func (r *runner) startOperator(program string) error {
 // passLog writes a line of the operator's log to the display and to the file, as the options
 // demand.
 func (r *runner) passLog(text string) {
-	if endpoint := metricsEndpoint(text); endpoint != "" {
-		if r.pageServed != nil {
-			r.pageServed(endpoint)
-		}
-		if command := explainHint(endpoint); command != "" {
-			r.queue.put(item{source: "explain", line: command})
-		}
-	}
 	if r.Logs {
 		r.queue.put(item{source: "operator", line: text})
 	}
 	if r.logFile != nil {
 		fmt.Fprintln(r.logFile, text)
-	}
-}
-
-// metricsServer matches what controller-runtime logs about its metrics server, in its two formats.
-var metricsServer = regexp.MustCompile(`Serving metrics server\b.*"bindAddress": ?"([^"]*)".*"secure": ?(true|false)`)
-
-// metricsEndpoint returns where the operator serves its metrics, if a line of its log says so; else it
-// is empty.
-func metricsEndpoint(log string) string {
-	found := metricsServer.FindStringSubmatch(log)
-	if found == nil {
-		return ""
-	}
-	host, port, err := net.SplitHostPort(found[1])
-	if err != nil || port == "0" {
-		return ""
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && (ip.IsUnspecified() || ip.IsLoopback()) {
-		host = "localhost"
-	}
-	scheme := "http"
-	if found[2] == "true" {
-		scheme = "https"
-	}
-	return scheme + "://" + net.JoinHostPort(host, port)
-}
-
-// explainHint returns what ctrlkit explain has to know to ask the operator at an endpoint; empty if there
-// is none, or it finds the operator by itself.
-func explainHint(endpoint string) string {
-	switch {
-	case endpoint == "", endpoint == "http://localhost:8080":
-		return ""
-	case strings.HasPrefix(endpoint, "https"):
-		return "export CTRLKIT_ENDPOINT=" + endpoint + ", and explain --insecure"
-	default:
-		return "export CTRLKIT_ENDPOINT=" + endpoint
 	}
 }
