@@ -192,7 +192,7 @@ func (c *Cluster) Children(ctx context.Context, owner *unstructured.Unstructured
 		for i := range list.Items {
 			for _, ref := range list.Items[i].GetOwnerReferences() {
 				if ref.UID == owner.GetUID() {
-					r := rowOf(&list.Items[i], kind, "", false)
+					r := rowOf(&list.Items[i], kind, lastRun{}, false)
 					text := strings.Trim(r.reason+": "+r.message, ": ")
 					if r.state == Ready {
 						text = ""

@@ -69,7 +69,7 @@ func (v *viewing) object() block {
 	if e := v.table.rows[o]; e != nil {
 		head.State = e.state
 	} else if x.Object != nil {
-		head.State = rowOf(x.Object, x.Object.GroupVersionKind(), "", false).state
+		head.State = rowOf(x.Object, x.Object.GroupVersionKind(), lastRun{}, false).state
 	}
 	v.table.mu.Unlock()
 	if x.Object != nil {

@@ -113,7 +113,7 @@ func (s *Server) seed(t *table) {
 	}
 	for _, o := range s.options.Known() {
 		for _, r := range reconcilesOf(s.options.Entries(o)) {
-			t.finished(o, r.result)
+			t.finished(o, lastRunOf(r.result, r.outcome))
 		}
 	}
 }
