@@ -145,7 +145,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
 	switch name {
-	case "page.css", "page.js":
+	case "page.css", "page.js", "favicon.svg":
 		http.ServeFileFS(w, r, assets, "assets/"+name)
 		return
 	case SummaryPath:
