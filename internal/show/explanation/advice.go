@@ -178,7 +178,7 @@ func (p *page) commandOf(s *Step) string {
 	if found == nil || !objectName.MatchString(s.Name) {
 		return ""
 	}
-	return p.kubectl("annotate", s.Name) + " " + shellWord(found[1]+"="+found[2])
+	return p.kubectl("annotate", s.Name) + " " + found[1] + "=" + found[2]
 }
 
 // kubectl returns the command that does something to an object of a set: "Deployment web".

@@ -31,7 +31,7 @@ import (
 type Cluster struct {
 	client client.Client
 	cache  cache.Cache
-	kinds  []schema.GroupKind // those that were asked for; empty for all that have a definition
+	kinds  []schema.GroupKind // those that were asked for; nil for all that have a definition
 
 	mu     sync.Mutex
 	found  []schema.GroupKind
@@ -39,8 +39,8 @@ type Cluster struct {
 	reason error // why definitions can't be read
 }
 
-// NewCluster returns the objects of some kinds, or of all that have a CustomResourceDefinition if there
-// are none, in a namespace, or in all of them if it is empty. It reads until the context is done.
+// NewCluster returns the objects of some kinds, or of all that have a CustomResourceDefinition if kinds
+// is nil, in a namespace, or in all of them if it is empty. It reads until the context is done.
 func NewCluster(ctx context.Context, config *rest.Config, namespace string, kinds ...schema.GroupKind) (*Cluster, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, apiextensionsv1.AddToScheme} {
@@ -80,7 +80,7 @@ func OfCluster(ctx context.Context, config *rest.Config, namespace, why string, 
 
 // Kinds implements [Objects]. Definitions that are installed later are found within half a minute.
 func (c *Cluster) Kinds() []schema.GroupKind {
-	if len(c.kinds) > 0 {
+	if c.kinds != nil {
 		return c.kinds
 	}
 	c.mu.Lock()

@@ -96,7 +96,9 @@ func (v *viewing) head(o journal.Object, x *explanation.Explanation) headOf {
 	lines := x.Head()
 	head.Since, lines = strings.TrimPrefix(lines[0], o.String()+" "), lines[1:]
 	if x.Object == nil {
-		head.Lines = lines
+		if head.Lines = lines; !v.known(o) {
+			head.Lines = append(head.Lines, "Where it has a kubeconfig, ctrlkit view shows it.")
+		}
 		return head
 	}
 	if !x.Ready() && len(lines) > 0 {
@@ -254,7 +256,9 @@ func (v *viewing) stepLines(x *explanation.Explanation, steps []explanation.Step
 		if s.Again {
 			line.Tone = "active"
 		}
-		line.Query = v.childQuery(x.Report.Object, s.Name)
+		if s.Object.Name != "" {
+			line.Query = queryOf(s.Object)
+		}
 		all = append(all, line)
 	}
 	return all
@@ -264,27 +268,6 @@ var stepTones = map[string]string{
 	explanation.StateDone: "good", explanation.StateReady: "good", explanation.StateFailed: "bad", explanation.StateStalled: "bad",
 	explanation.StateWaiting: "waiting", explanation.StateNotReady: "unready", explanation.StateRequeued: "again", explanation.StateRunning: "active",
 	explanation.StateNotNeeded: "faded", explanation.StateNotReached: "blocked", explanation.StateBlocked: "blocked",
-}
-
-// childQuery returns the address of an object of a set by the name of its line, "Deployment shop" or
-// "Deployment other/shop", empty if there is no page about it.
-func (v *viewing) childQuery(owner journal.Object, line string) template.URL {
-	kind, name, ok := strings.Cut(line, " ")
-	if !ok {
-		return ""
-	}
-	o := journal.Object{Kind: kind, Namespace: owner.Namespace, Name: name}
-	if namespace, rest, elsewhere := strings.Cut(name, "/"); elsewhere {
-		o.Namespace, o.Name = namespace, rest
-	}
-	v.table.mu.Lock()
-	defer v.table.mu.Unlock()
-	for group := range v.table.follows {
-		if o.Group = group.Group; group.Kind == kind && v.table.rows[o] != nil {
-			return queryOf(o)
-		}
-	}
-	return ""
 }
 
 // A stripPart is a stretch of time with the same result.

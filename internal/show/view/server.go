@@ -23,6 +23,10 @@ import (
 // Path is where an operator serves the page, below the address of its metrics.
 const Path = "/debug/ctrlkit/view/"
 
+// UnknownHeader says of the page about an object that the server does not follow objects of its kind:
+// who can ask another one has to.
+const UnknownHeader = "Ctrlkit-Unknown"
+
 // Objects is where a page gets the objects of the cluster. It is used concurrently.
 type Objects interface {
 	// Kinds are the kinds to list.
@@ -167,6 +171,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f, part := s.join(name, q)
 	defer part()
 	v := &viewing{server: s, table: t, query: q, ctx: r.Context(), page: page}
+	if page.needsObject && !v.known(objectOf(q)) {
+		w.Header().Set(UnknownHeader, "true")
+	}
 	if q.Get("stream") != "" {
 		s.stream(w, v, f, q.Get("version"))
 		return

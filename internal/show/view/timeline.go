@@ -200,18 +200,18 @@ func b2i(b bool) int {
 // ticks names the time of reconciles, as many as there is room for: of those within a second the
 // milliseconds.
 func (d *drawn) ticks(all []*reconcile, a *axis) {
-	free, last := math.Inf(-1), ""
+	free, second, before := math.Inf(-1), "", ""
 	for _, r := range all {
 		x, text := a.at(r.began)+margin, r.began.UTC().Format("15:04:05")
 		width := 9 * letter
-		if text == last {
+		if text == second {
 			text, width = r.began.UTC().Format(".000"), 5*letter
 		}
-		if x < free || slices.ContainsFunc(d.Gaps, func(g gap) bool { return x < g.X+16 && g.X-16 < x+width }) {
+		if x < free || text == before || slices.ContainsFunc(d.Gaps, func(g gap) bool { return x < g.X+16 && g.X-16 < x+width }) {
 			continue
 		}
 		d.Ticks = append(d.Ticks, tick{x, text})
-		free, last = x+width, r.began.UTC().Format("15:04:05")
+		free, second, before = x+width, r.began.UTC().Format("15:04:05"), text
 	}
 }
 
