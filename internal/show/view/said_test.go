@@ -19,7 +19,7 @@ import (
 
 // A message is said once, also at the end of another text; names and short texts are said again.
 func TestSaidOnce(t *testing.T) {
-	s := said{"Quota: the system allows 10 databases"}
+	s := said{"Quota: the system allows 10 databases", "Waiting: waits for Secret shop/password"}
 	for _, test := range [][2]string{
 		{"Quota: the system allows 10 databases", above},
 		{"fails, for 3s: the system allows 10 databases", "fails, for 3s: as above"},

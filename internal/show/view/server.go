@@ -23,8 +23,8 @@ import (
 // Path is where an operator serves the page, below the address of its metrics.
 const Path = "/debug/ctrlkit/view/"
 
-// UnknownHeader says of the page about an object that the server does not follow objects of its kind:
-// who can ask another one has to.
+// UnknownHeader says of the page about an object that the server does not follow objects of its kind,
+// and has nothing to say: another page may have.
 const UnknownHeader = "Ctrlkit-Unknown"
 
 // Objects is where a page gets the objects of the cluster. It is used concurrently.
@@ -171,7 +171,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f, part := s.join(name, q)
 	defer part()
 	v := &viewing{server: s, table: t, query: q, ctx: r.Context(), page: page}
-	if page.needsObject && !v.known(objectOf(q)) {
+	if o := objectOf(q); page.needsObject && !v.known(o) && (s.options.Entries == nil || len(s.options.Entries(o)) == 0) {
 		w.Header().Set(UnknownHeader, "true")
 	}
 	if q.Get("stream") != "" {
