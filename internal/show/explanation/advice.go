@@ -135,7 +135,7 @@ func (p *page) adviseController(c *Controller, add adder) {
 			name = "The cleanup of " + name
 		}
 		if s.State == StateFailed {
-			add(Advice{Error: s.fault(), Command: p.commandOf(&s)}, "%s fails (%s): %s.", name, s.Class, short(s.Remedy))
+			add(Advice{Error: s.fault(), Command: p.x.Report.commandOf(&s)}, "%s fails (%s): %s.", name, s.Class, short(s.Remedy))
 			continue
 		}
 		if s.State == StateStalled {
@@ -143,7 +143,7 @@ func (p *page) adviseController(c *Controller, add adder) {
 		}
 		if s.State == StateNotReady {
 			lacks := strings.TrimSuffix(s.Name+" is not ready: "+short(s.Lacks), ": ")
-			add(Advice{Command: p.kubectl("describe", s.Name)}, "%s. The operator continues by itself when it is. Its state, with its events:", lacks)
+			add(Advice{Command: p.x.Report.kubectl("describe", s.Name)}, "%s. The operator continues by itself when it is. Its state, with its events:", lacks)
 		}
 		for _, w := range s.Waits {
 			c.adviseWait(name, w, add)
@@ -170,7 +170,7 @@ var (
 
 // commandOf returns the command that a remedy names, or that does what it says to the object of a set
 // that has failed; empty if there is none.
-func (p *page) commandOf(s *Step) string {
+func (r *Report) commandOf(s *Step) string {
 	if command := running.FindString(s.Remedy); command != "" {
 		return command
 	}
@@ -178,15 +178,15 @@ func (p *page) commandOf(s *Step) string {
 	if found == nil || !objectName.MatchString(s.Name) {
 		return ""
 	}
-	return p.kubectl("annotate", s.Name) + " " + found[1] + "=" + found[2]
+	return r.kubectl("annotate", s.Name) + " " + found[1] + "=" + found[2]
 }
 
 // kubectl returns the command that does something to an object of a set: "Deployment web".
-func (p *page) kubectl(verb, name string) string {
+func (r *Report) kubectl(verb, name string) string {
 	kind, name, _ := strings.Cut(name, " ")
 	namespace, rest, elsewhere := strings.Cut(name, "/")
 	if !elsewhere {
-		namespace, rest = p.x.Report.Object.Namespace, name
+		namespace, rest = r.Object.Namespace, name
 	}
 	command := "kubectl " + verb + " " + shellWord(strings.ToLower(kind)) + " " + shellWord(rest)
 	if namespace != "" {
@@ -240,7 +240,7 @@ func (p *page) advisePatience(add adder) {
 		case c.busy():
 			add(Advice{}, "Nothing yet: controller %s reconciles it again %s.", c.Name, p.in(c.Next))
 		default:
-			add(Advice{}, "Check the operator's log: controller %s neither fails nor waits, and %s.", c.Name, p.lacking())
+			add(Advice{}, "Check the operator's log: controller %s neither fails nor waits, and %s.", c.Name, p.x.lacking())
 		}
 	}
 	switch {
@@ -251,20 +251,15 @@ func (p *page) advisePatience(add adder) {
 			add(Advice{Command: command}, "Its owner may say more:")
 		}
 	case p.x.Report == nil:
-		add(Advice{}, "Check that its operator runs: %s.", p.lacking())
+		add(Advice{}, "Check that its operator runs: %s.", p.x.lacking())
 	}
 }
 
-// lacking says whether the object says what is missing.
-func (p *page) lacking() string {
-	if p.saysWhy() {
+// lacking says whether the object says what is missing: in a condition Ready with a message.
+func (x *Explanation) lacking() string {
+	ready := meta.FindStatusCondition(x.objectConditions(), condition.Ready)
+	if ready != nil && ready.Status != metav1.ConditionTrue && ready.Message != "" && x.current(ready) {
 		return "its condition Ready says what is missing, unless that is there by now"
 	}
 	return "the conditions do not say what is missing"
-}
-
-// saysWhy reports whether the object has a condition Ready with a message for why it is not.
-func (p *page) saysWhy() bool {
-	ready := meta.FindStatusCondition(p.x.objectConditions(), condition.Ready)
-	return ready != nil && ready.Status != metav1.ConditionTrue && ready.Message != "" && p.x.current(ready)
 }
