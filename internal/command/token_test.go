@@ -49,7 +49,7 @@ func TestTokens(t *testing.T) {
 		}
 		sent = ""
 		if test.problem == "" {
-			_, _ = (&viewFlags{operatorFlags: *flags}).operatorPage(context.Background(), &rest.Config{BearerToken: test.kubeconfig})
+			_, _ = (&viewFlags{operatorFlags: *flags}).operatorPage(context.Background(), &rest.Config{BearerToken: test.kubeconfig}, nil)
 			if sent != test.want {
 				t.Errorf("%+v: view sent %q", test, sent)
 			}

@@ -156,7 +156,7 @@ func pageOfRun(ctx context.Context, config *rest.Config, endpoint string) (addre
 
 func (p *runPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.operator.Load() == nil && r.URL.Query().Get("stream") == "" {
-		if page, err := p.asking.operatorPage(p.ctx, nil); err == nil {
+		if page, err := p.asking.operatorPage(p.ctx, nil, p.cluster); err == nil {
 			p.operator.Store(&page)
 		}
 	}
@@ -171,7 +171,7 @@ func (p *runPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *viewFlags) page(ctx context.Context, config *rest.Config) (page http.Handler, from string, err error) {
 	why := "the operator was not asked: --endpoint none"
 	if f.endpoint != noEndpoint {
-		proxy, err := f.operatorPage(ctx, config)
+		proxy, err := f.operatorPage(ctx, config, surroundings(ctx, config))
 		if err == nil {
 			return proxy, "The operator at " + f.at() + " serves it", nil
 		}
@@ -195,8 +195,25 @@ func (f *viewFlags) page(ctx context.Context, config *rest.Config) (page http.Ha
 	return page, "It shows what the API server at " + config.Host + " says: " + why, err
 }
 
-// operatorPage returns a proxy for the page of the operator, if it serves one.
-func (f *viewFlags) operatorPage(ctx context.Context, config *rest.Config) (http.Handler, error) {
+// surroundings returns the page that shows single objects of any kind, as the user may read them; nil
+// without a cluster.
+func surroundings(ctx context.Context, config *rest.Config) http.Handler {
+	if config == nil {
+		return nil
+	}
+	page, err := view.OfCluster(ctx, config, "", "", []schema.GroupKind{}...)
+	if err != nil {
+		return nil
+	}
+	return page
+}
+
+// errUnknown is the answer of an operator that does not follow the kind of an object.
+var errUnknown = errors.New("the operator does not follow objects of this kind")
+
+// operatorPage returns a proxy for the page of the operator, if it serves one. Objects of kinds that it does
+// not follow, such as the Deployments of its objects, are shown by another page, if there is one.
+func (f *viewFlags) operatorPage(ctx context.Context, config *rest.Config, others http.Handler) (http.Handler, error) {
 	if err := f.servesPage(ctx, config); err != nil {
 		return nil, err
 	}
@@ -223,7 +240,17 @@ func (f *viewFlags) operatorPage(ctx context.Context, config *rest.Config) (http
 		},
 		FlushInterval: -1, // events are sent at once
 		Transport:     f.transport(),
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+		ModifyResponse: func(r *http.Response) error {
+			if others != nil && r.Header.Get(view.UnknownHeader) != "" {
+				return errUnknown
+			}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if errors.Is(err, errUnknown) {
+				others.ServeHTTP(w, r)
+				return
+			}
 			http.Error(w, "the operator at "+f.at()+" does not answer: "+err.Error(), http.StatusBadGateway)
 		},
 	}, nil

@@ -129,7 +129,7 @@ func newLookCommand() *cobra.Command {
 			s := stage.New(120)
 			address, end := s.Serve(make(chan struct{}))
 			defer end()
-			for _, p := range paths(s) {
+			for _, p := range append(paths(s), [2]string{"missing", "object?" + s.Address(1000)}) {
 				for _, width := range []int64{360, 1280, 2560} {
 					for _, scheme := range []string{"light", "dark"} {
 						var png []byte

@@ -33,7 +33,7 @@ import (
 func views(s *stage.Stage) map[string]string {
 	return map[string]string{
 		"overview": "", "objects": "objects", "filtered": "objects?q=quota", "none": "objects?q=nowhere",
-		"object": "object?" + s.Address(4), "ready": "object?" + s.Address(0), "timeline": "timeline?" + s.Address(4),
+		"object": "object?" + s.Address(4), "missing": "object?" + s.Address(1000), "ready": "object?" + s.Address(0), "timeline": "timeline?" + s.Address(4),
 	}
 }
 
@@ -200,11 +200,40 @@ func TestKeyboard(t *testing.T) {
 	tabTo(`#strip a[href^="timeline"]`)
 	run("the timeline", enter, chromedp.WaitReady("svg.runs"), live, chromedp.WaitNotPresent("#strip"))
 	tabTo(".timeline")
-	tabTo("details.key summary")
 	tabTo("details.reconcile summary")
 	run("a reconcile", enter, chromedp.WaitReady("details.reconcile[open]"))
 	s.Change(4) // the element is replaced, and keeps the focus
 	run("its element", chromedp.WaitReady("details.reconcile[open] summary"))
+}
+
+// Below a step that fails, what is ready has no color of a failure. Without a connection, what the page
+// shows is grey, and a link says that it can't be opened instead of leading to an error.
+func TestColorsAndLostConnection(t *testing.T) {
+	rings.Explore(t, "loads a page in a browser")
+	browser, stop, err := newBrowser(context.WithoutCancel(t.Context()))
+	if errors.Is(err, errNoBrowser) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	browser, cancel := context.WithTimeout(browser, 2*time.Minute)
+	t.Cleanup(cancel)
+	s := stage.New(60)
+	address, end := s.Serve(make(chan struct{}))
+	var inherited, before bool
+	var said, title string
+	err = chromedp.Run(browser, screen(1280, 800, "light"), chromedp.Navigate(address+"object?"+s.Address(4)), chromedp.WaitReady(".connection.good"),
+		chromedp.Evaluate(`getComputedStyle(document.querySelector(".bad .chain .good .why")).color !== getComputedStyle(document.body).color`, &inherited),
+		chromedp.Evaluate(`document.body.classList.contains("lost")`, &before),
+		chromedp.ActionFunc(func(context.Context) error { end(); return nil }),
+		chromedp.WaitReady("body.lost"), chromedp.Click(`nav a[href="objects"]`), chromedp.WaitReady("body.lost"),
+		chromedp.Poll(`document.getElementById("connection").textContent.includes("can't be opened")`, nil),
+		chromedp.Text("#connection", &said), chromedp.Title(&title))
+	if err != nil || inherited || before || !strings.Contains(said, "Objects") || !strings.Contains(title, "db-4") {
+		t.Errorf("error %v; a ready child has a color: %v; lost before: %v; said %q on the page %q", err, inherited, before, said, title)
+	}
 }
 
 // No byte of a page, of its stream, or of its summary has a value of an object.

@@ -168,15 +168,23 @@ func (s *Stage) Get(_ context.Context, o journal.Object) (*unstructured.Unstruct
 	if i, ok := s.byName[o.Name]; ok && o.Kind == kind.Kind {
 		return s.objects[i], "databases.shop.example.com", nil
 	}
+	if o.Kind == kind.Kind {
+		return nil, "databases.shop.example.com", nil
+	}
 	return nil, "", errors.New("this operator does not reconcile objects of the kind " + o.Kind)
 }
 
 // Children implements [view.Details].
 func (s *Stage) Children(context.Context, *unstructured.Unstructured) []view.Child {
-	child := func(kind, name string, state view.State, text string) view.Child {
-		return view.Child{Object: journal.Object{Group: "apps", Kind: kind, Namespace: "shop", Name: name}, State: state, Text: text}
+	child := func(kind, name string, state view.State, text string, within ...view.Child) view.Child {
+		return view.Child{Object: journal.Object{Group: "apps", Kind: kind, Namespace: "shop", Name: name}, State: state, Text: text, Within: within}
 	}
-	return []view.Child{child("Deployment", "proxy", view.Ready, ""), child("StatefulSet", "data", view.Waiting, "1 of 3 replicas are available")}
+	pod := child("Pod", "data-1", view.Failing, "CrashLoopBackOff: back-off 5m0s restarting failed container")
+	pod.Events = []view.Event{{At: time.Now().Add(-time.Minute), Warning: true, Reason: "BackOff", Text: "Back-off restarting failed container postgres", Count: 12}}
+	return []view.Child{
+		child("Deployment", "proxy", view.Ready, "", child("ReplicaSet", "proxy-6d4c", view.Ready, "", child("Pod", "proxy-6d4c-x2v", view.Ready, ""))),
+		child("StatefulSet", "data", view.Waiting, "1 of 3 replicas are available", child("Pod", "data-0", view.Ready, ""), pod),
+	}
 }
 
 // Events implements [view.Details].
@@ -228,6 +236,16 @@ func (s *Stage) reconcile(i, as int) {
 			note(journal.ActionBegan{Step: "Run", Action: name}, journal.ActionEnded{Step: "Run", Action: name, Duration: time.Microsecond})
 		}
 		note(journal.Wrote{Step: "Run", Verb: "apply", Object: journal.Object{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "proxy"}, Fields: []string{".spec.replicas"}})
+	}
+	if as%12 == 3 || as%12 == 4 {
+		keep := func(kind, name string, state journal.ChildState, text string) journal.Child {
+			return journal.Child{Object: journal.Object{Group: "apps", Kind: kind, Namespace: "shop", Name: name}, State: state, Text: text}
+		}
+		foreign := keep("ConfigMap", "settings", journal.ChildFailed, "ConfigMap shop/settings exists, has no owner and is not ours")
+		foreign.Reason, foreign.Remedy = "OwnedByAnother", "delete it, or allow it to be taken over with the annotation apply.ctrlkit.dev/policy: adopt"
+		note(journal.StepBegan{Step: "Parts", Phase: journal.PhaseDo},
+			journal.Kept{Step: "Parts", Children: []journal.Child{keep("Deployment", "proxy", journal.ChildReady, ""), foreign, keep("StatefulSet", "data", journal.ChildNotReady, "1 of 3 replicas are available")}},
+			journal.StepEnded{Step: "Parts", Phase: journal.PhaseDo, Outcome: outcome, Duration: time.Microsecond})
 	}
 	note(journal.StepEnded{Step: "Run", Phase: journal.PhaseDo, Outcome: outcome, Duration: 3 * time.Microsecond},
 		journal.ConditionChanged{Type: "Ready", Status: status, Reason: reason},

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -16,8 +17,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
-// An Advice is one thing to do, with its detail: a command, or an error in full.
-type Advice struct{ Text, Detail string }
+// An Advice is one thing to do: with the error in full that it is about, and a command, if there are.
+type Advice struct{ Text, Error, Command string }
 
 // todo writes what a person can do, each thing once. About an object that is not ready it always
 // writes something.
@@ -30,8 +31,10 @@ func (p *page) todo() {
 	p.line("What to do")
 	for _, a := range all {
 		p.line("  - %s", a.Text)
-		if a.Detail != "" && !strings.Contains(p.text.String(), a.Detail) {
-			p.line("      %s", a.Detail)
+		for _, detail := range []string{a.Error, a.Command} {
+			if detail != "" && !strings.Contains(p.text.String(), detail) {
+				p.line("      %s", detail)
+			}
 		}
 	}
 	p.more(more)
@@ -40,8 +43,8 @@ func (p *page) todo() {
 // advise returns what to do, and how much more there is of it.
 func (p *page) advise() (all []Advice, more int) {
 	most := mostAdvice
-	add := func(detail, format string, args ...any) {
-		a := Advice{oneLine(fmt.Sprintf(format, args...)), oneLine(detail)}
+	add := func(a Advice, format string, args ...any) {
+		a = Advice{oneLine(fmt.Sprintf(format, args...)), oneLine(a.Error), oneLine(a.Command)}
 		switch {
 		case slices.Contains(all, a):
 		case len(all) < most:
@@ -66,14 +69,15 @@ func (p *page) advise() (all []Advice, more int) {
 	return all, more
 }
 
-type adder func(detail, format string, args ...any)
+// An adder adds an advice with a text.
+type adder func(a Advice, format string, args ...any)
 
 // adviseObject advises on what the object alone says.
 func (p *page) adviseObject(add adder) {
 	obj := p.x.Object
 	value, paused := obj.GetAnnotations()[condition.PauseAnnotation]
 	if paused && !strings.EqualFold(value, "false") {
-		add(fmt.Sprintf("kubectl annotate %s %s %s-", shellWord(p.x.Resource), p.kubectlName(), condition.PauseAnnotation),
+		add(Advice{Command: fmt.Sprintf("kubectl annotate %s %s %s-", shellWord(p.x.Resource), p.kubectlName(), condition.PauseAnnotation)},
 			"It is paused by annotation %s: the operator leaves it alone, also when it is deleted. To resume:",
 			condition.PauseAnnotation)
 	}
@@ -84,14 +88,14 @@ func (p *page) adviseObject(add adder) {
 		switch {
 		case p.ours(f): // its steps say why
 		case garbageCollector(f):
-			add("", "Finalizer %s belongs to Kubernetes' garbage collector, which waits until the objects that "+
+			add(Advice{}, "Finalizer %s belongs to Kubernetes' garbage collector, which waits until the objects that "+
 				"this one owns are deleted: check which of them remain.", f)
 		case p.x.Report == nil:
-			add("", "It is kept by finalizer %s. The controller that added it removes it when its cleanup is done: "+
+			add(Advice{}, "It is kept by finalizer %s. The controller that added it removes it when its cleanup is done: "+
 				"check that it runs, and ask it with --endpoint.", f)
 		default:
-			add(fmt.Sprintf("kubectl patch %s %s --type=json -p %s",
-				shellWord(p.x.Resource), p.kubectlName(), shellWord(p.withoutFinalizer(f))),
+			add(Advice{Command: fmt.Sprintf("kubectl patch %s %s --type=json -p %s",
+				shellWord(p.x.Resource), p.kubectlName(), shellWord(p.withoutFinalizer(f)))},
 				"It is kept by finalizer %s, which does not belong to the operator that was asked. The controller "+
 					"that added it removes it when its cleanup is done: check that it runs. "+
 					"Only if it is gone for good, and what it would clean up may remain:", f)
@@ -121,7 +125,7 @@ func (p *page) adviseController(c *Controller, add adder) {
 	}
 	for _, s := range c.Steps {
 		if s.Late != "" {
-			add("", "%s. A call that does not return is the usual cause, and the worker does nothing else: "+
+			add(Advice{}, "%s. A call that does not return is the usual cause, and the worker does nothing else: "+
 				"look at what the step calls; the stacks of the operator's goroutines show where it is.", short(s.Late))
 		}
 	}
@@ -131,41 +135,60 @@ func (p *page) adviseController(c *Controller, add adder) {
 			name = "The cleanup of " + name
 		}
 		if s.State == StateFailed {
-			add(s.fault(), "%s fails (%s): %s.", name, s.Class, short(s.Remedy))
+			add(Advice{Error: s.fault(), Command: p.x.Report.commandOf(&s)}, "%s fails (%s): %s.", name, s.Class, short(s.Remedy))
 			continue
 		}
 		if s.State == StateStalled {
-			add("", "%s can't continue before a person changes something: %s", name, short(s.Stalled))
+			add(Advice{}, "%s can't continue before a person changes something: %s", name, short(s.Stalled))
 		}
 		if s.State == StateNotReady {
 			lacks := strings.TrimSuffix(s.Name+" is not ready: "+short(s.Lacks), ": ")
-			add(p.describe(s.Name), "%s. The operator continues by itself when it is. Its state, with its events:", lacks)
+			add(Advice{Command: p.x.Report.kubectl("describe", s.Name)}, "%s. The operator continues by itself when it is. Its state, with its events:", lacks)
 		}
 		for _, w := range s.Waits {
 			c.adviseWait(name, w, add)
 		}
 	}
 	if c.Failure != "" {
-		add(short(c.Failure), "Controller %s fails (%s): %s.", c.Name, c.Class, short(c.Remedy))
+		add(Advice{Error: short(c.Failure)}, "Controller %s fails (%s): %s.", c.Name, c.Class, short(c.Remedy))
 	}
 	switch hot := c.HotLoop; {
 	case hot == nil:
 	case len(hot.Managers) > 0:
-		add("", "It is slowed down because of a %s. Stop one of the writers, or make them write different fields.", hot.What)
+		add(Advice{}, "It is slowed down because of a %s. Stop one of the writers, or make them write different fields.", hot.What)
 	default:
-		add("", "It is slowed down because of a %s. Find out what reverts the write; if nothing does, "+
+		add(Advice{}, "It is slowed down because of a %s. Find out what reverts the write; if nothing does, "+
 			"a step of the operator writes another value each time.", hot.What)
 	}
 }
 
-// describe returns the command that describes an object of a set: "Deployment web".
-func (p *page) describe(name string) string {
+// annotating matches what a remedy says of an annotation, running a command that it has.
+var (
+	annotating = regexp.MustCompile(`\b(?:annotation|annotate it with) ([-a-z0-9./]+): ([-a-z]+)`)
+	running    = regexp.MustCompile(`\bkubectl [^:;,]+`)
+)
+
+// commandOf returns the command that a remedy names, or that does what it says to the object of a set
+// that has failed; empty if there is none.
+func (r *Report) commandOf(s *Step) string {
+	if command := running.FindString(s.Remedy); command != "" {
+		return command
+	}
+	found := annotating.FindStringSubmatch(s.Remedy)
+	if found == nil || !objectName.MatchString(s.Name) {
+		return ""
+	}
+	return r.kubectl("annotate", s.Name) + " " + found[1] + "=" + found[2]
+}
+
+// kubectl returns the command that does something to an object of a set: "Deployment web".
+func (r *Report) kubectl(verb, name string) string {
 	kind, name, _ := strings.Cut(name, " ")
 	namespace, rest, elsewhere := strings.Cut(name, "/")
 	if !elsewhere {
-		namespace, rest = p.x.Report.Object.Namespace, name
+		namespace, rest = r.Object.Namespace, name
 	}
-	command := "kubectl describe " + shellWord(strings.ToLower(kind)) + " " + shellWord(rest)
+	command := "kubectl " + verb + " " + shellWord(strings.ToLower(kind)) + " " + shellWord(rest)
 	if namespace != "" {
 		command += " -n " + shellWord(namespace)
 	}
@@ -181,7 +204,7 @@ func (c *Controller) adviseWait(name string, w journal.Wait, add adder) {
 		remedy = "Create it unless another controller does"
 	}
 	if i := slices.IndexFunc(c.Unwatched, func(u Unwatched) bool { return u.isIn(w.For) }); i >= 0 && w.Every == 0 {
-		add("", "%s waits for %s, which nothing watches: the operator does not notice when it comes, a mistake of its authors. "+
+		add(Advice{}, "%s waits for %s, which nothing watches: the operator does not notice when it comes, a mistake of its authors. "+
 			"%s, and then change this object, for example an annotation, so that it is reconciled.", name, short(w.For), remedy)
 		return
 	}
@@ -189,7 +212,7 @@ func (c *Controller) adviseWait(name string, w journal.Wait, add adder) {
 	if w.Every > 0 {
 		within = " within " + duration.HumanDuration(w.Every)
 	}
-	add("", "%s waits for %s. %s; the operator continues by itself%s.", name, short(w.For), remedy, within)
+	add(Advice{}, "%s waits for %s. %s; the operator continues by itself%s.", name, short(w.For), remedy, within)
 }
 
 // adviseConditions advises on what the conditions say, if the operator does not say more.
@@ -198,10 +221,10 @@ func (p *page) adviseConditions(add adder) {
 		switch {
 		case c.Status != metav1.ConditionTrue:
 		case c.Type == condition.Stalled:
-			add("", "The operator can't continue before a person changes something: %s", reasonOf(c))
+			add(Advice{}, "The operator can't continue before a person changes something: %s", reasonOf(c))
 		case c.Type == condition.Reconciling && !slices.ContainsFunc(p.controllersOf(), (*Controller).busy):
 			// Otherwise advisePatience says when the operator reconciles next.
-			add("", "The operator continues by itself; if it does not, check this: %s", reasonOf(c))
+			add(Advice{}, "The operator continues by itself; if it does not, check this: %s", reasonOf(c))
 		}
 	}
 }
@@ -211,24 +234,32 @@ func (p *page) advisePatience(add adder) {
 	for _, c := range p.controllersOf() {
 		switch {
 		case !c.Running.IsZero():
-			add("", "Nothing yet: controller %s is reconciling it now.", c.Name)
+			add(Advice{}, "Nothing yet: controller %s is reconciling it now.", c.Name)
 		case len(c.Queued) > 0:
-			add("", "Nothing yet: controller %s is about to reconcile it.", c.Name)
+			add(Advice{}, "Nothing yet: controller %s is about to reconcile it.", c.Name)
 		case c.busy():
-			add("", "Nothing yet: controller %s reconciles it again %s.", c.Name, p.in(c.Next))
+			add(Advice{}, "Nothing yet: controller %s reconciles it again %s.", c.Name, p.in(c.Next))
 		default:
-			add("", "Check the operator's log: controller %s neither fails nor waits, "+
-				"and the conditions do not say what is missing.", c.Name)
+			add(Advice{}, "Check the operator's log: controller %s neither fails nor waits, and %s.", c.Name, p.x.lacking())
 		}
 	}
 	switch {
 	case kindOf(p.x.Object) != custom:
-		add(fmt.Sprintf("kubectl describe %s %s", shellWord(p.x.Resource), p.kubectlName()),
+		add(Advice{Command: fmt.Sprintf("kubectl describe %s %s", shellWord(p.x.Resource), p.kubectlName())},
 			"Kubernetes itself manages it. Its state, with its events:")
 		if command := p.explainOwner(); command != "" {
-			add(command, "Its owner may say more:")
+			add(Advice{Command: command}, "Its owner may say more:")
 		}
 	case p.x.Report == nil:
-		add("", "Check that its operator runs: the conditions do not say what is missing.")
+		add(Advice{}, "Check that its operator runs: %s.", p.x.lacking())
 	}
+}
+
+// lacking says whether the object says what is missing: in a condition Ready with a message.
+func (x *Explanation) lacking() string {
+	ready := meta.FindStatusCondition(x.objectConditions(), condition.Ready)
+	if ready != nil && ready.Status != metav1.ConditionTrue && ready.Message != "" && x.current(ready) {
+		return "its condition Ready says what is missing, unless that is there by now"
+	}
+	return "the conditions do not say what is missing"
 }

@@ -94,7 +94,9 @@ const (
 type Step struct {
 	Name  string        `json:"name"`
 	Phase journal.Phase `json:"phase,omitempty"`
-	State string        `json:"state"`
+	// Object is the object of a set; empty for a step or an action.
+	Object journal.Object `json:"object,omitzero"`
+	State  string         `json:"state"`
 	// Since is when the state began. With OrLonger it may have begun earlier: what was before is
 	// not recorded.
 	Since    time.Time `json:"since,omitzero"`

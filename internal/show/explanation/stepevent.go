@@ -63,7 +63,7 @@ func stepEvent(steps []Step, e journal.Entry) ([]Step, bool) {
 // namespace if its owner is in another one.
 func stepOfChild(child journal.Child, namespace string) Step {
 	obj := child.Object
-	s := Step{Name: obj.Kind + " " + obj.Name}
+	s := Step{Name: obj.Kind + " " + obj.Name, Object: obj}
 	if obj.Namespace != namespace && obj.Namespace != "" {
 		s.Name = obj.Kind + " " + obj.Namespace + "/" + obj.Name
 	}

@@ -75,7 +75,7 @@ func (a *Activity) Observe(_ context.Context, entry journal.Entry) {
 	case journal.Finished:
 		a.finished(entry, event)
 		if t := a.table.Load(); t != nil {
-			t.finished(entry.Object, event.Result)
+			t.finished(entry.Object, lastRunOf(event.Result, event.Outcome))
 		}
 	case journal.WorkflowBegan:
 		a.workflowBegan(entry, event)

@@ -94,6 +94,20 @@ func (a *axis) step(i int, all []*reconcile, now time.Time) float64 {
 	return step
 }
 
+// stretch moves all places apart, so that the axis is as wide as that at least.
+func (a *axis) stretch(width float64) {
+	w := a.width()
+	if w <= 0 || w >= width {
+		return
+	}
+	for i := range a.places {
+		a.places[i] *= width / w
+	}
+	for i := range a.gaps {
+		a.gaps[i].X *= width / w
+	}
+}
+
 // at returns the place of a time, also of one between those that are known.
 func (a *axis) at(t time.Time) float64 {
 	i, ok := slices.BinarySearchFunc(a.times, t, time.Time.Compare)

@@ -19,7 +19,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 )
 
-//go:embed assets/page.css assets/page.js assets/*.html
+//go:embed assets
 var assets embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{

@@ -8,14 +8,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,7 +31,7 @@ import (
 type Cluster struct {
 	client client.Client
 	cache  cache.Cache
-	kinds  []schema.GroupKind // those that were asked for; empty for all that have a definition
+	kinds  []schema.GroupKind // those that were asked for; nil for all that have a definition
 
 	mu     sync.Mutex
 	found  []schema.GroupKind
@@ -41,8 +39,8 @@ type Cluster struct {
 	reason error // why definitions can't be read
 }
 
-// NewCluster returns the objects of some kinds, or of all that have a CustomResourceDefinition if there
-// are none, in a namespace, or in all of them if it is empty. It reads until the context is done.
+// NewCluster returns the objects of some kinds, or of all that have a CustomResourceDefinition if kinds
+// is nil, in a namespace, or in all of them if it is empty. It reads until the context is done.
 func NewCluster(ctx context.Context, config *rest.Config, namespace string, kinds ...schema.GroupKind) (*Cluster, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, apiextensionsv1.AddToScheme} {
@@ -82,7 +80,7 @@ func OfCluster(ctx context.Context, config *rest.Config, namespace, why string, 
 
 // Kinds implements [Objects]. Definitions that are installed later are found within half a minute.
 func (c *Cluster) Kinds() []schema.GroupKind {
-	if len(c.kinds) > 0 {
+	if c.kinds != nil {
 		return c.kinds
 	}
 	c.mu.Lock()
@@ -158,73 +156,4 @@ func (c *Cluster) Get(ctx context.Context, o journal.Object) (*unstructured.Unst
 		return nil, resource, err
 	}
 	return obj, resource, nil
-}
-
-// owned are the kinds that operators create most often.
-var owned = []schema.GroupVersionKind{
-	{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "apps", Version: "v1", Kind: "StatefulSet"},
-	{Group: "apps", Version: "v1", Kind: "DaemonSet"}, {Group: "batch", Version: "v1", Kind: "CronJob"}, {Group: "batch", Version: "v1", Kind: "Job"},
-	{Version: "v1", Kind: "Pod"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret"},
-	{Version: "v1", Kind: "PersistentVolumeClaim"}, {Version: "v1", Kind: "ServiceAccount"},
-	{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}, {Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
-	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
-}
-
-// mostListed limits a list of the API server.
-const mostListed = 500
-
-// Children implements [Details]: the objects in the namespace of an owner that name it, of common kinds
-// and of those of the page.
-func (c *Cluster) Children(ctx context.Context, owner *unstructured.Unstructured) []Child {
-	kinds := slices.Clone(owned)
-	for _, kind := range c.Kinds() {
-		if mapping, err := c.client.RESTMapper().RESTMapping(kind); err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			kinds = append(kinds, mapping.GroupVersionKind)
-		}
-	}
-	var all []Child
-	for _, kind := range kinds {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if owner.GetNamespace() == "" || c.client.List(ctx, list, client.InNamespace(owner.GetNamespace()), client.Limit(mostListed)) != nil {
-			continue // not allowed, or not served
-		}
-		for i := range list.Items {
-			for _, ref := range list.Items[i].GetOwnerReferences() {
-				if ref.UID == owner.GetUID() {
-					r := rowOf(&list.Items[i], kind, "", false)
-					text := strings.Trim(r.reason+": "+r.message, ": ")
-					if r.state == Ready {
-						text = ""
-					}
-					all = append(all, Child{Object: r.object, State: r.state, Text: text})
-				}
-			}
-		}
-	}
-	return all
-}
-
-// Events implements [Details].
-func (c *Cluster) Events(ctx context.Context, of *unstructured.Unstructured) []Event {
-	var list corev1.EventList
-	if c.client.List(ctx, &list, client.InNamespace(cmp.Or(of.GetNamespace(), metav1.NamespaceDefault)),
-		client.MatchingFields{"involvedObject.uid": string(of.GetUID())}, client.Limit(mostListed)) != nil {
-		return nil
-	}
-	all := make([]Event, 0, len(list.Items))
-	for i := range list.Items {
-		e := &list.Items[i]
-		if e.InvolvedObject.UID != of.GetUID() { // a server without this selector
-			continue
-		}
-		at := latest(latest(e.LastTimestamp.Time, e.EventTime.Time), e.CreationTimestamp.Time)
-		count := int(e.Count)
-		if e.Series != nil {
-			at, count = latest(at, e.Series.LastObservedTime.Time), int(e.Series.Count)
-		}
-		all = append(all, Event{At: at, Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Text: e.Message, Count: max(count, 1)})
-	}
-	slices.SortFunc(all, func(a, b Event) int { return b.At.Compare(a.At) })
-	return all[:min(len(all), 30)]
 }

@@ -27,6 +27,8 @@ type Child struct {
 	Object journal.Object
 	State  State
 	Text   string
+	Events []Event // warnings about it, if it is not ready
+	Within []Child // those that it owns
 }
 
 // An Event is one of the cluster about an object.
@@ -40,7 +42,9 @@ type Event struct {
 // A childLine is a child on the page of its owner.
 type childLine struct {
 	objectLine
-	State State
+	State  State
+	Events []Event
+	Within []childLine
 }
 
 // A managerLine is a client that has written fields of an object.
@@ -55,18 +59,9 @@ func (v *viewing) details(obj *unstructured.Unstructured, outside *outsideLine) 
 	if obj == nil {
 		return treeOf(nil, outside)
 	}
-	var children []childLine
 	if d, ok := v.server.options.Objects.(Details); ok {
-		for _, c := range d.Children(v.ctx, obj) {
-			children = append(children, childLine{objectLine{c.Object.String(), explanation.OneLine(c.Text), queryOf(c.Object)}, c.State})
-		}
-		slices.SortStableFunc(children, func(a, b childLine) int { return a.State.rank() - b.State.rank() })
-		all = append(all, treeOf(children, outside)...)
-		events := d.Events(v.ctx, obj)
-		for i := range events {
-			events[i].Reason, events[i].Text = explanation.OneLine(events[i].Reason), explanation.OneLine(events[i].Text)
-		}
-		if len(events) > 0 {
+		all = append(all, treeOf(childLines(d.Children(v.ctx, obj)), outside)...)
+		if events := eventLines(d.Events(v.ctx, obj)); len(events) > 0 {
 			all = append(all, render("events", "events", events))
 		}
 	}
@@ -77,6 +72,23 @@ func (v *viewing) details(obj *unstructured.Unstructured, outside *outsideLine) 
 		all = append(all, render("managers", "managers", managers))
 	}
 	return all
+}
+
+// childLines returns what the page says of children, those that matter most first.
+func childLines(children []Child) []childLine {
+	all := make([]childLine, 0, len(children))
+	for _, c := range children {
+		all = append(all, childLine{objectLine{c.Object.String(), explanation.OneLine(c.Text), queryOf(c.Object)}, c.State, eventLines(c.Events), childLines(c.Within)})
+	}
+	slices.SortStableFunc(all, func(a, b childLine) int { return a.State.rank() - b.State.rank() })
+	return all
+}
+
+func eventLines(events []Event) []Event {
+	for i := range events {
+		events[i].Reason, events[i].Text = explanation.OneLine(events[i].Reason), explanation.OneLine(events[i].Text)
+	}
+	return events
 }
 
 // A childrenOf is what belongs to an object: other objects, and a resource outside the cluster.

@@ -43,7 +43,7 @@ func (v *viewing) history(conditions []metav1.Condition, entries []journal.Entry
 		if n := len(all); n == 0 || all[n-1].Status != c.Status || all[n-1].Reason != c.Reason { // of another writer, or from before the journal
 			all = append(all, c)
 		}
-		if parts := partsOf(all, from, length, ofEngine); len(parts) > 1 { // of others the list of conditions says as much
+		if parts := partsOf(all, from, length, ofEngine); len(parts) > 1 || parts[0].X > 0 { // of others the list of conditions says as much
 			strips = append(strips, conditionStrip{explanation.OneLine(c.Type), parts})
 		}
 	}

@@ -6,6 +6,7 @@ package view
 import (
 	"cmp"
 	"html/template"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -49,9 +50,11 @@ func (v *viewing) known(o journal.Object) bool {
 // A headOf is the top of the page of an object.
 type headOf struct {
 	Title, Namespace, Kind, Group string
-	State                         State
+	State                         State  // empty if the object does not exist
+	Since                         string // what the state is, and since when
+	Headline                      string // why it is so, empty if that needs no words
 	Lines                         []string
-	Timeline                      template.URL
+	Object, Kinds                 template.URL
 	Owners                        []objectLine
 }
 
@@ -59,37 +62,17 @@ type headOf struct {
 func (v *viewing) object() block {
 	o := objectOf(v.query)
 	x, entries := v.explain(o)
-	head := headOf{Title: o.Name, Namespace: o.Namespace, Kind: o.Kind, Group: o.Group, Timeline: queryOf(o), State: NotReady}
-	if x.Object != nil || x.Report != nil || x.NoObject != "" {
-		head.Lines = x.Head()
-	} else {
-		head.Lines = []string{o.String() + " does not exist, or the operator has not reconciled it lately"}
-	}
-	v.table.mu.Lock()
-	if e := v.table.rows[o]; e != nil {
-		head.State = e.state
-	} else if x.Object != nil {
-		head.State = rowOf(x.Object, x.Object.GroupVersionKind(), "", false).state
-	}
-	v.table.mu.Unlock()
-	if x.Object != nil {
-		for _, ref := range x.Object.GetOwnerReferences() {
-			owner := journal.Object{Group: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, Kind: ref.Kind, Namespace: o.Namespace, Name: ref.Name}
-			head.Owners = append(head.Owners, v.linkTo(owner, ""))
-		}
-	}
+	head := v.head(o, x)
+	said := &said{head.Headline}
 	content := append(v.notices(), render("head", "object-head", head))
 	// Of an object that is ready without a condition Ready, an explanation does not know that.
-	if advice, more := x.Advice(); len(advice) > 0 && (x.Report != nil || x.Ready() || head.State != Ready) {
-		content = append(content, render("advice", "advice", struct {
-			All  []explanation.Advice
-			More int
-		}{advice, more}))
+	if x.Report != nil || x.Ready() || head.State != Ready {
+		content = append(content, adviceOf(x, said)...)
 	}
-	content = append(content, v.steps(x)...)
+	content = append(content, v.steps(x, said)...)
 	if conditions := x.Conditions(); len(conditions) > 0 {
 		slices.SortStableFunc(conditions, func(a, b metav1.Condition) int { return cmp.Compare(rankOf(a.Type), rankOf(b.Type)) })
-		content = append(content, render("conditions", "conditions", conditionLines(conditions, x.Report != nil)))
+		content = append(content, render("conditions", "conditions", conditionLines(conditions, x.Report != nil, said)))
 	}
 	content = append(content, v.history(x.Conditions(), entries, x.Report != nil)...)
 	content = append(content, v.details(x.Object, outsideOf(x.Object, x.Conditions(), entries))...)
@@ -101,6 +84,57 @@ func (v *viewing) object() block {
 		content = append(content, render("finalizers", "finalizers", finalizerLines(x)))
 	}
 	return render("content", "content", nil, content...)
+}
+
+// head returns the top of the page of an object.
+func (v *viewing) head(o journal.Object, x *explanation.Explanation) headOf {
+	head := headOf{Title: o.Name, Namespace: o.Namespace, Kind: o.Kind, Group: o.Group, Object: queryOf(o), Kinds: encode(url.Values{"kind": {o.Kind}})}
+	if x.Object == nil && x.Report == nil && x.NoObject == "" {
+		head.Since = "does not exist"
+		return head
+	}
+	lines := x.Head()
+	head.Since, lines = strings.TrimPrefix(lines[0], o.String()+" "), lines[1:]
+	if x.Object == nil {
+		if head.Lines = lines; !v.known(o) {
+			head.Lines = append(head.Lines, "Where it has a kubeconfig, ctrlkit view shows it.")
+		}
+		return head
+	}
+	if !x.Ready() && len(lines) > 0 {
+		head.Headline, lines = lines[0], lines[1:]
+	}
+	head.Lines = lines
+	v.table.mu.Lock()
+	if e := v.table.rows[o]; e != nil {
+		head.State = e.state
+	} else {
+		head.State = rowOf(x.Object, x.Object.GroupVersionKind(), lastRun{}, false).state
+	}
+	v.table.mu.Unlock()
+	for _, ref := range x.Object.GetOwnerReferences() {
+		owner := journal.Object{Group: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, Kind: ref.Kind, Namespace: o.Namespace, Name: ref.Name}
+		head.Owners = append(head.Owners, v.linkTo(owner, ""))
+	}
+	return head
+}
+
+// adviceOf returns what a person can do, if anything.
+func adviceOf(x *explanation.Explanation, said *said) []block {
+	all, more := x.Advice()
+	if len(all) == 0 {
+		return nil
+	}
+	for i := range all {
+		all[i].Text = said.once(all[i].Text)
+		if all[i].Error = said.once(all[i].Error); all[i].Error == above {
+			all[i].Error = ""
+		}
+	}
+	return []block{render("advice", "advice", struct {
+		All  []explanation.Advice
+		More int
+	}{all, more})}
 }
 
 func rankOf(name string) int { return -slices.Index([]string{"Stalled", "Reconciling", "Ready"}, name) }
@@ -123,7 +157,7 @@ type conditionLine struct {
 
 // conditionLines returns what the page says of conditions. Those of an engine are True when all is
 // well; of others only some names say so.
-func conditionLines(conditions []metav1.Condition, ofEngine bool) []conditionLine {
+func conditionLines(conditions []metav1.Condition, ofEngine bool, said *said) []conditionLine {
 	var all []conditionLine
 	for _, c := range conditions {
 		tone := toneOfCondition(c, ofEngine)
@@ -131,7 +165,7 @@ func conditionLines(conditions []metav1.Condition, ofEngine bool) []conditionLin
 		if c.Message != "" {
 			text += ": " + c.Message
 		}
-		all = append(all, conditionLine{explanation.OneLine(c.Type), string(c.Status), explanation.OneLine(text), c.LastTransitionTime.Time, tone})
+		all = append(all, conditionLine{explanation.OneLine(c.Type), string(c.Status), said.once(explanation.OneLine(text)), c.LastTransitionTime.Time, tone})
 	}
 	return all
 }
@@ -149,8 +183,10 @@ func toneOfCondition(c metav1.Condition, ofEngine bool) string {
 		return "faded"
 	case (c.Status == metav1.ConditionTrue) != isAbnormal && c.Status != metav1.ConditionUnknown:
 		return "good"
-	case isAbnormal, ofEngine, strings.HasSuffix(c.Type, "Ready"), slices.Contains([]string{"Available", "Healthy", "Synced"}, c.Type):
+	case isAbnormal:
 		return "waiting"
+	case ofEngine, strings.HasSuffix(c.Type, "Ready"), slices.Contains([]string{"Available", "Healthy", "Synced"}, c.Type):
+		return "unready"
 	default:
 		return "faded"
 	}
@@ -181,7 +217,7 @@ type stepLine struct {
 
 // steps draws the steps of each controller: a chain, with the actions of a workflow and the objects
 // of a set below their step.
-func (v *viewing) steps(x *explanation.Explanation) []block {
+func (v *viewing) steps(x *explanation.Explanation, said *said) []block {
 	if x.Report == nil {
 		return nil
 	}
@@ -193,7 +229,10 @@ func (v *viewing) steps(x *explanation.Explanation) []block {
 			Unwatched            []string
 			Steps                []stepLine
 			Picture              template.HTML
-		}{Picture: v.picture(x, c), Name: c.Name, Plans: x.Plans(c), Failure: explanation.OneLine(c.Failure), Steps: v.stepLines(x, c.Steps)}
+		}{Picture: v.picture(x, c), Name: c.Name, Plans: x.Plans(c), Steps: v.stepLines(x, c.Steps, said)}
+		if c.Failure != "" {
+			data.Failure = said.once(explanation.OneLine(c.Failure))
+		}
 		for j := range c.Unwatched {
 			data.Unwatched = append(data.Unwatched, c.Unwatched[j].What(c))
 		}
@@ -202,18 +241,24 @@ func (v *viewing) steps(x *explanation.Explanation) []block {
 	return all
 }
 
-func (v *viewing) stepLines(x *explanation.Explanation, steps []explanation.Step) []stepLine {
+func (v *viewing) stepLines(x *explanation.Explanation, steps []explanation.Step, said *said) []stepLine {
 	var all []stepLine
 	for i := range steps {
 		s := &steps[i]
 		line := stepLine{
 			Name: explanation.OneLine(s.Name), Mark: s.Mark(), State: s.State, Text: x.StateOf(s, steps), Tone: stepTones[s.State],
-			Cleanup: s.Phase == journal.PhaseCleanup, Within: v.stepLines(x, s.Actions),
+			Cleanup: s.Phase == journal.PhaseCleanup,
 		}
+		if s.State == explanation.StateFailed || s.State == explanation.StateStalled || s.State == explanation.StateNotReady || s.State == explanation.StateWaiting {
+			line.Text = said.once(line.Text)
+		}
+		line.Within = v.stepLines(x, s.Actions, said)
 		if s.Again {
 			line.Tone = "active"
 		}
-		line.Query = v.childQuery(x.Report.Object, s.Name)
+		if s.Object.Name != "" {
+			line.Query = queryOf(s.Object)
+		}
 		all = append(all, line)
 	}
 	return all
@@ -221,29 +266,8 @@ func (v *viewing) stepLines(x *explanation.Explanation, steps []explanation.Step
 
 var stepTones = map[string]string{
 	explanation.StateDone: "good", explanation.StateReady: "good", explanation.StateFailed: "bad", explanation.StateStalled: "bad",
-	explanation.StateWaiting: "waiting", explanation.StateNotReady: "waiting", explanation.StateRequeued: "again", explanation.StateRunning: "active",
+	explanation.StateWaiting: "waiting", explanation.StateNotReady: "unready", explanation.StateRequeued: "again", explanation.StateRunning: "active",
 	explanation.StateNotNeeded: "faded", explanation.StateNotReached: "blocked", explanation.StateBlocked: "blocked",
-}
-
-// childQuery returns the address of an object of a set by the name of its line, "Deployment shop" or
-// "Deployment other/shop", empty if there is no page about it.
-func (v *viewing) childQuery(owner journal.Object, line string) template.URL {
-	kind, name, ok := strings.Cut(line, " ")
-	if !ok {
-		return ""
-	}
-	o := journal.Object{Kind: kind, Namespace: owner.Namespace, Name: name}
-	if namespace, rest, elsewhere := strings.Cut(name, "/"); elsewhere {
-		o.Namespace, o.Name = namespace, rest
-	}
-	v.table.mu.Lock()
-	defer v.table.mu.Unlock()
-	for group := range v.table.follows {
-		if o.Group = group.Group; group.Kind == kind && v.table.rows[o] != nil {
-			return queryOf(o)
-		}
-	}
-	return ""
 }
 
 // A stripPart is a stretch of time with the same result.

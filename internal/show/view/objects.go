@@ -47,6 +47,7 @@ func (v *viewing) with(key, value string) template.URL {
 	q := maps.Clone(v.query)
 	q.Del("stream")
 	q.Del("version")
+	q.Del("screen")
 	q.Set(key, value)
 	for name := range q {
 		if q.Get(name) == "" {

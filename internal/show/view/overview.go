@@ -95,7 +95,7 @@ func (v *viewing) trouble() []block {
 	var all []block
 	for _, g := range v.table.choose(filter{}, 1).Groups {
 		if g.State != Ready && len(all) < mostTrouble {
-			all = append(all, render("g-"+g.Key, "troubled", groupLine{g, encode(url.Values{"group": {g.Key}}), g.Rows[0].object.String()}))
+			all = append(all, render("g-"+g.Key, "troubled", groupLine{g, encode(url.Values{"group": {g.Key}}), g.Rows[0].object.String(), queryOf(g.Rows[0].object)}))
 		}
 	}
 	return all
@@ -198,8 +198,9 @@ func listsOf(p plot) []lineList {
 // A groupLine is a group of objects in a list.
 type groupLine struct {
 	group
-	Query template.URL
-	First string
+	Query  template.URL
+	First  string       // its first object
+	Object template.URL // its page
 }
 
 // Words say what the group has in common, in a sentence that begins with its number.

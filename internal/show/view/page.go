@@ -6,6 +6,7 @@ package view
 import (
 	"html/template"
 	"io"
+	"slices"
 
 	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 )
@@ -31,6 +32,9 @@ func writePage(w io.Writer, v *viewing, name, content, version string) error {
 	}
 	for _, t := range v.table.tallies() {
 		f.Kinds = append(f.Kinds, t.Kind.Kind)
+	}
+	if k := f.Filter.Kind; k != "" && !slices.Contains(f.Kinds, k) { // what the address says is chosen
+		f.Kinds = append(f.Kinds, k)
 	}
 	return templates.ExecuteTemplate(printable.NewWriter(w), "page", f)
 }

@@ -6,9 +6,6 @@ package view
 import (
 	"cmp"
 	"errors"
-	"hash/fnv"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -27,18 +24,18 @@ import (
 // A State is how an object is, in one word.
 type State string
 
-// The states, in the order in which a person wants to see them.
+// The states, in the order in which a person wants to see them: that of docs/operate.md.
 const (
 	Stalled  State = "stalled" // a person has to act
 	Failing  State = "failing"
+	NotReady State = "not ready" // the conditions alone say why
 	Waiting  State = "waiting"
 	Deleting State = "deleting"
-	NotReady State = "not ready" // why is not known
 	Paused   State = "paused"
 	Ready    State = "ready"
 )
 
-var states = []State{Stalled, Failing, Waiting, Deleting, NotReady, Paused, Ready}
+var states = []State{Stalled, Failing, NotReady, Waiting, Deleting, Paused, Ready}
 
 // States returns all states in that order.
 func States() []State { return append([]State(nil), states...) }
@@ -57,11 +54,11 @@ func (s State) Mark() string { return marks[s] }
 
 var marks = map[State]string{Stalled: "■", Failing: "✗", Waiting: "…", Deleting: "⌫", NotReady: "○", Paused: "‖", Ready: "✓"}
 
-// Class is the class of a state in the style sheet: tones are those of package drawing.
+// Class is the class of a state in the style sheet: tones are those of package drawing, and "unready".
 func (s State) Class() string { return classes[s] }
 
 var classes = map[State]string{
-	Stalled: "bad", Failing: "bad", Waiting: "waiting", Deleting: "again", NotReady: "waiting", Paused: "blocked", Ready: "good",
+	Stalled: "bad", Failing: "bad", NotReady: "unready", Waiting: "waiting", Deleting: "again", Paused: "blocked", Ready: "good",
 }
 
 // A row is what the list says of an object.
@@ -71,13 +68,30 @@ type row struct {
 	reason, message string
 	since           time.Time // when the state began, as far as the object says
 	hasReady        bool      // whether it has a condition Ready
-	group           string    // the key of the group
+	about           string    // the object that its trouble is about, "Secret shop/password", if it is known
+	group           string    // the key of those with the same trouble
+	alike           string    // the key of those whose trouble differs in names and numbers at most
 	text            string    // lower case, for the filter
 }
 
-// rowOf makes the row of an object. The result is that of its last reconcile, empty if that is not
-// known. Without a condition Ready where others of the kind have one, an object is not ready yet.
-func rowOf(obj client.Object, kind schema.GroupVersionKind, result journal.Result, othersHaveReady bool) row {
+// A lastRun is how the last reconcile of an object has ended; its zero value is not known.
+type lastRun struct {
+	result journal.Result
+	waits  string // what the object waits for first
+}
+
+func lastRunOf(result journal.Result, outcome journal.Outcome) lastRun {
+	last := lastRun{result: result}
+	if len(outcome.Waits) > 0 {
+		last.waits = outcome.Waits[0].For
+	}
+	return last
+}
+
+// rowOf makes the row of an object. Without a condition Ready where others of the kind have one, an
+// object is not ready yet.
+func rowOf(obj client.Object, kind schema.GroupVersionKind, last lastRun, othersHaveReady bool) row {
+	result := last.result
 	r := row{object: journal.ObjectOf(kind.GroupKind(), client.ObjectKeyFromObject(obj)), since: obj.GetCreationTimestamp().Time}
 	conditions, _ := condition.Of(obj) //nolint:errcheck // a kind without conditions has none
 	ready := meta.FindStatusCondition(conditions, condition.Ready)
@@ -106,7 +120,8 @@ func rowOf(obj client.Object, kind schema.GroupVersionKind, result journal.Resul
 	}
 	r.state = cmp.Or(r.state, NotReady)
 	r.reason, r.message = explanation.OneLine(r.reason), explanation.OneLine(r.message)
-	r.group = r.groupKey()
+	r.about = cmp.Or(objectIn(r.message), objectIn("waits for "+last.waits))
+	r.group, r.alike = r.keys()
 	r.text = strings.ToLower(r.object.String() + " " + r.object.Group + " " + string(r.state) + " " + r.reason + " " + r.message)
 	return r
 }
@@ -150,33 +165,4 @@ func latest(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-var (
-	numbers = regexp.MustCompile(`[0-9]+`)
-	uids    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-)
-
-// common returns the message without what differs between objects with the same trouble: the name of
-// the object, and numbers.
-func (r *row) common() string {
-	text := r.message
-	if len(r.object.Name) > 2 {
-		text = strings.ReplaceAll(text, r.object.Name, "…")
-	}
-	return numbers.ReplaceAllString(uids.ReplaceAllString(text, "…"), "#")
-}
-
-// groupKey is the same for objects with the same trouble, also if the result of the last reconcile is
-// known of some of them only.
-func (r *row) groupKey() string {
-	state := r.state
-	if state == Waiting || state == Failing {
-		state = NotReady
-	}
-	h := fnv.New64a()
-	for _, part := range []string{string(state), r.reason, r.common()} {
-		_, _ = h.Write([]byte(part + "\x00")) // never fails
-	}
-	return strconv.FormatUint(h.Sum64(), 36)
 }

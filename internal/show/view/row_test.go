@@ -34,7 +34,7 @@ func TestStateByConditions(t *testing.T) {
 			conditions = append(conditions, map[string]any{"type": "Reconciling", "status": "True", "reason": test.reconciling, "message": "m"})
 		}
 		obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": conditions}}}
-		if got := rowOf(obj, databases, test.result, true).state; got != test.want {
+		if got := rowOf(obj, databases, lastRun{result: test.result}, true).state; got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}
 	}

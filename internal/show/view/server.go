@@ -23,6 +23,10 @@ import (
 // Path is where an operator serves the page, below the address of its metrics.
 const Path = "/debug/ctrlkit/view/"
 
+// UnknownHeader says of the page about an object that the server does not follow objects of its kind,
+// and has nothing to say: another page may have.
+const UnknownHeader = "Ctrlkit-Unknown"
+
 // Objects is where a page gets the objects of the cluster. It is used concurrently.
 type Objects interface {
 	// Kinds are the kinds to list.
@@ -113,7 +117,7 @@ func (s *Server) seed(t *table) {
 	}
 	for _, o := range s.options.Known() {
 		for _, r := range reconcilesOf(s.options.Entries(o)) {
-			t.finished(o, r.result)
+			t.finished(o, lastRunOf(r.result, r.outcome))
 		}
 	}
 }
@@ -145,7 +149,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
 	switch name {
-	case "page.css", "page.js":
+	case "page.css", "page.js", "favicon.svg":
 		http.ServeFileFS(w, r, assets, "assets/"+name)
 		return
 	case SummaryPath:
@@ -167,6 +171,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f, part := s.join(name, q)
 	defer part()
 	v := &viewing{server: s, table: t, query: q, ctx: r.Context(), page: page}
+	if o := objectOf(q); page.needsObject && !v.known(o) && (s.options.Entries == nil || len(s.options.Entries(o)) == 0) {
+		w.Header().Set(UnknownHeader, "true")
+	}
 	if q.Get("stream") != "" {
 		s.stream(w, v, f, q.Get("version"))
 		return

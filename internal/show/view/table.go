@@ -21,7 +21,7 @@ import (
 type table struct {
 	mu      sync.Mutex
 	rows    map[journal.Object]*entry
-	results map[journal.Object]journal.Result // of objects that are not ready
+	results map[journal.Object]lastRun // of objects that are not ready
 	follows map[schema.GroupKind]*follow
 	ready   map[schema.GroupKind]bool // kinds with a condition Ready
 	version uint64                    // grows with each change
@@ -45,7 +45,7 @@ type follow struct {
 
 func newTable() *table {
 	return &table{
-		rows: map[journal.Object]*entry{}, results: map[journal.Object]journal.Result{},
+		rows: map[journal.Object]*entry{}, results: map[journal.Object]lastRun{},
 		follows: map[schema.GroupKind]*follow{}, ready: map[schema.GroupKind]bool{}, signal: make(chan struct{}),
 	}
 }
@@ -148,17 +148,17 @@ func (t *table) remove(value any, kind schema.GroupVersionKind) {
 }
 
 // finished notes how a reconcile has ended.
-func (t *table) finished(key journal.Object, result journal.Result) {
-	switch result {
+func (t *table) finished(key journal.Object, last lastRun) {
+	switch last.result {
 	case journal.ResultConverged, journal.ResultStale:
 		return // nothing was evaluated
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if ofResult[result] == "" {
+	if ofResult[last.result] == "" {
 		delete(t.results, key)
 	} else {
-		t.results[key] = result
+		t.results[key] = last
 	}
 	if e := t.rows[key]; e != nil {
 		t.put(key, e.from, e.kind)
@@ -191,30 +191,17 @@ type filter struct {
 }
 
 // matches reports whether a row is to be shown. Each word of the text must be in it.
-func (f *filter) matches(r *row, words []string) bool {
+func (f *filter) matches(r *row, wanted []string) bool {
 	if f.Kind != "" && r.object.Kind != f.Kind || f.Namespace != "" && r.object.Namespace != f.Namespace ||
-		f.State != "" && string(r.state) != f.State || f.Group != "" && r.group != f.Group {
+		f.State != "" && string(r.state) != f.State || f.Group != "" && r.group != f.Group && r.alike != f.Group {
 		return false
 	}
-	for _, word := range words {
+	for _, word := range wanted {
 		if !strings.Contains(r.text, word) {
 			return false
 		}
 	}
 	return true
-}
-
-// A group is rows with the same trouble.
-type group struct {
-	Key    string
-	State  State
-	Reason string
-	Text   string // what all have in common
-	Since  time.Time
-	Count  int
-	Rows   []row // those that have it for longest, the first ones
-
-	differ bool // whether the messages do
 }
 
 // A selection is what a filter leaves of the table.
@@ -227,9 +214,10 @@ type selection struct {
 
 // choose returns the groups of the rows that match, at most so many rows of each.
 func (t *table) choose(f filter, most int) selection {
-	words := strings.Fields(strings.ToLower(f.Text))
+	wanted := strings.Fields(strings.ToLower(f.Text))
 	s := selection{States: map[State]int{}}
-	kinds, namespaces, groups := map[string]bool{}, map[string]bool{}, map[string]*group{}
+	kinds, namespaces := map[string]bool{}, map[string]bool{}
+	var rows []*row // which never change: another one takes the place of each
 	withoutState := f
 	withoutState.State = ""
 	t.mu.Lock()
@@ -237,53 +225,19 @@ func (t *table) choose(f filter, most int) selection {
 		r := &e.row
 		s.Total++
 		kinds[r.object.Kind], namespaces[r.object.Namespace] = true, true
-		if !withoutState.matches(r, words) {
+		if !withoutState.matches(r, wanted) {
 			continue
 		}
 		s.States[r.state]++
-		if !f.matches(r, words) {
+		if !f.matches(r, wanted) {
 			continue
 		}
-		s.Matching++
-		g := groups[r.group]
-		if g == nil {
-			g = &group{Key: r.group, State: r.state, Reason: r.reason, Text: r.message, Since: r.since}
-			groups[r.group] = g
-		}
-		g.add(*r, most)
+		rows = append(rows, r)
 	}
 	t.mu.Unlock()
-	for _, g := range groups {
-		slices.SortFunc(g.Rows, longest)
-		g.Rows = g.Rows[:min(len(g.Rows), most)]
-		s.Groups = append(s.Groups, *g)
-	}
-	slices.SortFunc(s.Groups, func(a, b group) int {
-		return cmp.Or(a.State.rank()-b.State.rank(), b.Count-a.Count, cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Key, b.Key))
-	})
+	s.Matching, s.Groups = len(rows), grouped(rows, most, f.Group == "")
 	s.Kinds, s.Namespaces = sortedKeys(kinds), sortedKeys(namespaces)
 	return s
-}
-
-// add counts a row, and keeps it if it may be one of the first.
-func (g *group) add(r row, most int) {
-	if g.Count++; !g.differ && r.message != g.Text {
-		g.Text, g.differ = r.common(), true
-	}
-	if g.State == NotReady || r.state != NotReady && r.state.rank() < g.State.rank() {
-		g.State = r.state
-	}
-	if r.since.Before(g.Since) {
-		g.Since = r.since
-	}
-	if g.Rows = append(g.Rows, r); len(g.Rows) >= 4*most+64 {
-		slices.SortFunc(g.Rows, longest)
-		g.Rows = g.Rows[:most]
-	}
-}
-
-func longest(a, b row) int {
-	return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.object.Kind, b.object.Kind), cmp.Compare(a.object.Namespace, b.object.Namespace), cmp.Compare(a.object.Name, b.object.Name))
 }
 
 func sortedKeys(set map[string]bool) []string {

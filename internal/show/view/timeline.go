@@ -47,7 +47,7 @@ func (v *viewing) timeline() block {
 		entries = v.server.options.Entries(o)
 	}
 	all := reconcilesOf(entries)
-	content := append(v.notices(), render("head", "timeline-head", headOf{Title: o.Name, Namespace: o.Namespace, Kind: o.Kind, Timeline: queryOf(o)}))
+	content := append(v.notices(), render("head", "timeline-head", headOf{Title: o.Name, Namespace: o.Namespace, Kind: o.Kind, Object: queryOf(o)}))
 	if len(all) == 0 {
 		content = append(content, render("none", "notice", o.String()+" has not been reconciled lately by this process."))
 	} else {
@@ -97,6 +97,7 @@ type drawn struct {
 	Arrows        []path
 	Gaps          []gap
 	Ticks         []tick
+	Legend        []legend
 }
 
 // Measures of a timeline.
@@ -108,8 +109,13 @@ const (
 	markHeight = 15.0
 	laneBottom = 16.0
 	axisHeight = 26.0
-	letter     = 6.3 // the width of most letters at 11 pixels
+	letter     = 6.3  // the width of most letters at 11 pixels
+	room       = 60.0 // for what is said of the last reconcile
 )
+
+// widths are how wide a timeline is at least, by what the script says of the screen: with a narrow one
+// only as much as it needs, since one has to scroll.
+var widths = map[string]float64{"": 1230, "narrow": 0, "wide": 1630}
 
 // drawTimeline draws the latest reconciles of an object and of those it has to do with, and says the
 // same in words.
@@ -145,7 +151,8 @@ func (v *viewing) drawTimeline(o journal.Object, own []*reconcile, most int) []b
 // draw places the reconciles, which are sorted by their beginning.
 func (v *viewing) draw(o journal.Object, all []*reconcile) drawn {
 	a := newAxis(all, v.now)
-	d := drawn{Title: "Reconciles of " + o.String(), Width: a.width() + 2*margin + 60}
+	a.stretch(widths[v.query.Get("screen")] - 2*margin - room)
+	d := drawn{Title: "Reconciles of " + o.String(), Width: a.width() + 2*margin + room, Legend: legendOf(all)}
 	type key struct {
 		object     journal.Object
 		controller string
@@ -190,16 +197,21 @@ func b2i(b bool) int {
 	return 0
 }
 
-// ticks names the time of reconciles, as many as there is room for.
+// ticks names the time of reconciles, as many as there is room for: of those within a second the
+// milliseconds.
 func (d *drawn) ticks(all []*reconcile, a *axis) {
-	free := math.Inf(-1)
+	free, second, before := math.Inf(-1), "", ""
 	for _, r := range all {
-		x := a.at(r.began) + margin
-		if x < free || slices.ContainsFunc(d.Gaps, func(g gap) bool { return x < g.X+16 && g.X-16 < x+9*letter }) {
+		x, text := a.at(r.began)+margin, r.began.UTC().Format("15:04:05")
+		width := 9 * letter
+		if text == second {
+			text, width = r.began.UTC().Format(".000"), 5*letter
+		}
+		if x < free || text == before || slices.ContainsFunc(d.Gaps, func(g gap) bool { return x < g.X+16 && g.X-16 < x+width }) {
 			continue
 		}
-		d.Ticks = append(d.Ticks, tick{x, r.began.UTC().Format("15:04:05")})
-		free = x + 9*letter
+		d.Ticks = append(d.Ticks, tick{x, text})
+		free, second, before = x+width, r.began.UTC().Format("15:04:05"), text
 	}
 }
 
@@ -221,7 +233,7 @@ func (l *lane) place(runs []*reconcile, a *axis, now time.Time) {
 		b.Title = fmt.Sprintf("%s: %s after %s, because: %s", r.object, word, short(r.end(now).Sub(r.began)), causesOf(r))
 		for _, c := range r.causes[:min(1, len(r.causes))] {
 			if x >= freeText {
-				b.Cause, b.CauseX = cmp.Or(causeSymbols[c.Kind], "?"), x
+				b.Cause, b.CauseX = cmp.Or(causeSymbols[c.Kind], "?"), x-1
 				freeText = x + 14
 			}
 		}
@@ -301,10 +313,10 @@ func (m *mark) symbol() string {
 // curve leads from the end of a bar to the beginning of another.
 func curve(from, to *barOf) string {
 	x1, y1, x2, y2 := from.X+from.W, from.Y+from.H/2, to.X, to.Y+to.H/2
-	if from.Y == to.Y { // in one lane: above it
-		x1, y1, x2, y2 = from.X+from.W-5, from.Y, to.X+16, to.Y
-		up := y1 - min(22, 8+(x2-x1)/8)
-		return fmt.Sprintf("M%.1f,%.1f C%.1f,%.1f %.1f,%.1f %.1f,%.1f", x1, y1, x1+6, up, x2-6, up, x2, y2-1)
+	if from.Y == to.Y { // in one lane: above it, and down on the bar beside the symbol of its cause
+		x1, y1, x2, y2 = from.X+from.W-3, from.Y, to.X+14.5, to.Y
+		up := y1 - min(22, 12+(x2-x1)/8)
+		return fmt.Sprintf("M%.1f,%.1f C%.1f,%.1f %.1f,%.1f %.1f,%.1f", x1, y1, x1, up, x2, up, x2, y2-1)
 	}
 	bend := max(14, min(40, math.Abs(x2-x1)/2))
 	return fmt.Sprintf("M%.1f,%.1f C%.1f,%.1f %.1f,%.1f %.1f,%.1f", x1, y1, x1+bend, y1, x2-bend, y2, x2-1, y2)

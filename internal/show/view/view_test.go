@@ -157,12 +157,19 @@ func (w *world) reconcile(o journal.Object, cause journal.Cause, result journal.
 // get returns a page.
 func (w *world) get(address string) string {
 	w.t.Helper()
+	page, _ := w.answer(address)
+	return page
+}
+
+// answer returns a page with its headers.
+func (w *world) answer(address string) (string, http.Header) {
+	w.t.Helper()
 	answer := httptest.NewRecorder()
 	w.server.ServeHTTP(answer, httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, Path+address, nil))
 	if answer.Code != http.StatusOK {
 		w.t.Fatalf("%s: %d %s", address, answer.Code, answer.Body)
 	}
-	return answer.Body.String()
+	return answer.Body.String(), answer.Header()
 }
 
 // troubled returns a world with objects in all states.

@@ -5,8 +5,22 @@
 // is complete, and stays as it was when it was loaded.
 
 const connection = document.getElementById("connection");
+const news = document.getElementById("news"); // read out, and not shown
+document.documentElement.classList.add("script");
 let version = document.body.dataset.version;
-let source, lostAt;
+let source, lostAt, saying;
+
+// say writes a text once: what is written again is read out again.
+function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+// tell reads out how the object of the page is, when that changes, and how many objects a list has.
+function tell() {
+  const now = document.querySelector("[data-said]")?.dataset.said ?? document.getElementById("count")?.firstChild.textContent;
+  if (saying !== undefined && now !== saying) say(news, now ?? "");
+  saying = now;
+}
 
 // make returns the element of some HTML that the server has made.
 function make(html) {
@@ -46,6 +60,7 @@ function apply(patch) {
   }
   version = patch.version;
   ages();
+  tell();
 }
 
 function open() {
@@ -54,16 +69,20 @@ function open() {
   url.hash = "";
   url.searchParams.set("stream", "1");
   url.searchParams.set("version", version);
+  const screen = innerWidth < 700 ? "narrow" : innerWidth >= 1680 ? "wide" : "";
+  if (screen) url.searchParams.set("screen", screen);
   source = new EventSource(url);
   source.addEventListener("open", () => {
     lostAt = undefined;
-    connection.textContent = "live";
+    say(connection, "live");
     connection.className = "connection good";
+    document.body.classList.remove("lost");
   });
   source.addEventListener("error", () => {
     lostAt ??= new Date();
-    connection.textContent = `connection lost at ${lostAt.toLocaleTimeString()}, trying again`;
+    say(connection, `connection lost at ${lostAt.toLocaleTimeString()}, trying again: this is how it was then`);
     connection.className = "connection bad";
+    document.body.classList.add("lost");
     if (source.readyState === EventSource.CLOSED) reload(source); // the browser does not try again
   });
   source.addEventListener("patch", (event) => apply(JSON.parse(event.data)));
@@ -79,7 +98,8 @@ async function reload(refused) {
     if (content && source === refused) {
       document.getElementById("content").replaceWith(document.adoptNode(content));
       version = page.body.dataset.version;
-      connection.textContent = `not live, reloaded at ${new Date().toLocaleTimeString()}`;
+      say(connection, `not live, reloaded at ${new Date().toLocaleTimeString()}`);
+      document.body.classList.remove("lost");
       again = 10000;
       ages();
     }
@@ -88,6 +108,34 @@ async function reload(refused) {
   }
   setTimeout(() => source === refused && !document.hidden && open(), again);
 }
+
+// Without a connection, a link is opened only if the server answers; otherwise the page stays.
+document.addEventListener("click", async (event) => {
+  const link = event.target.closest?.("a[href]:not([href^='#'])");
+  if (!link || !document.body.classList.contains("lost") || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  try {
+    await fetch(link.href, { cache: "no-store" });
+    location.assign(link.href);
+  } catch {
+    say(connection, `“${link.textContent.trim()}” can't be opened: the connection was lost at ${lostAt?.toLocaleTimeString()}`);
+  }
+});
+
+// A command is copied, or selected where a page may not copy.
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest?.("button.copy");
+  if (!button) return;
+  const command = button.previousElementSibling;
+  try {
+    await navigator.clipboard.writeText(command.textContent);
+    say(news, "copied");
+    button.textContent = "copied";
+    setTimeout(() => (button.textContent = "copy"), 2000);
+  } catch {
+    getSelection().selectAllChildren(command);
+  }
+});
 
 // ages shows times as how long ago they are.
 function ages() {
@@ -147,6 +195,7 @@ reveal();
 for (const element of document.querySelectorAll("[data-end]")) element.scrollLeft = element.scrollWidth;
 setInterval(ages, 1000);
 ages();
+tell();
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) source?.close();
   else open();
