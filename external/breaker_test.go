@@ -4,6 +4,7 @@
 package external
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,6 +15,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/ctrlkit/ctrlkit/internal/engine/track"
 )
 
 // Each object that comes back after its time calls its system: none waits a second time.
@@ -78,6 +84,36 @@ func TestChangedCredentialsAreTriedAtOnce(t *testing.T) {
 			_ = c.do(t.Context(), in("a"), "observe", answers(&n, nil))
 			if n != test.want {
 				t.Errorf("%s: %d calls, want %d", name, n, test.want)
+			}
+		})
+	}
+}
+
+// Other credentials are tried in the reconcile that reads them, also where a Pool dials with them.
+func TestAPoolTriesChangedCredentialsAtOnce(t *testing.T) {
+	for version, want := range map[string]int{"1": 2, "2": 3} {
+		synctest.Test(t, func(t *testing.T) {
+			c, n, pool := newCalls(Calls[configMap]{Failures: 2}), 0, &Pool[string]{}
+			reconcile := func(version string, answer error) error {
+				err := c.connect(t.Context(), in("a"), func(ctx context.Context) error {
+					secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x", UID: "s", ResourceVersion: version}}
+					reader := track.NewClient(fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(secret).Build(), &track.Record{})
+					if err := reader.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
+						return err
+					}
+					_, err := pool.Get(ctx, "key", secret.ResourceVersion, func(context.Context) (string, error) { return version, nil })
+					return err
+				})
+				if err != nil {
+					return err
+				}
+				return c.do(t.Context(), in("a"), "observe", answers(&n, answer))
+			}
+			for range 2 {
+				_ = reconcile("1", errors.New("401 Unauthorized"))
+			}
+			if err := reconcile(version, nil); n != want || (err == nil) != (want == 3) {
+				t.Errorf("version %s: %d calls, want %d: %v", version, n, want, err)
 			}
 		})
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/cluster/tenure"
 	"github.com/ctrlkit/ctrlkit/internal/engine/answer"
+	"github.com/ctrlkit/ctrlkit/internal/engine/track"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
 
@@ -123,18 +124,25 @@ func (r *readings) note(obj client.Object) {
 	}
 }
 
+// snapshot returns what was read until now.
+func (r *readings) snapshot() map[types.UID]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.versions)
+}
+
 // connectedWith ends that a system is left alone if what Connect has read is not as it was: other
 // credentials, or another address.
 func (c *calls[T]) connectedWith(obj T, read *readings) {
 	name, _, b := c.of(obj)
 	b.mu.Lock()
 	changed := false
-	for uid, version := range read.versions {
+	for uid, version := range read.snapshot() {
 		was, known := b.read[uid]
 		changed = changed || known && was != version
 		b.read[uid] = version
 	}
-	known := b.read
+	known := maps.Clone(b.read)
 	b.mu.Unlock()
 	if !changed {
 		return
@@ -144,7 +152,7 @@ func (c *calls[T]) connectedWith(obj T, read *readings) {
 	for key, other := range c.breakers {
 		if other == b {
 			c.breakers[key] = c.newBreaker(name)
-			c.breakers[key].read = maps.Clone(known)
+			c.breakers[key].read = known
 		}
 	}
 }
@@ -275,18 +283,22 @@ func (c *calls[T]) ask(ctx context.Context, system string, call func(ctx context
 // or a call, always is.
 func (c *calls[T]) connect(ctx context.Context, obj T, connect func(ctx context.Context) error) error {
 	_, _, b := c.of(obj)
+	read := newReadings()
 	dial := &dialing{allow: func(dial func() error) error {
 		_, _, b := c.of(obj) // the key is known now
 		return c.guarded(obj, b, func() (reached, err error) { return unreached(dial()) })
 	}, use: func(key string) {
 		c.mu.Lock()
-		defer c.mu.Unlock()
 		c.keys[obj.GetUID()] = key
+		c.mu.Unlock()
+		c.connectedWith(obj, read) // before it dials
 	}}
 	call := func() (reached, err error) {
-		ctx, cancel := context.WithTimeout(context.WithValue(ctx, dialingKey{}, dial), c.Deadline)
+		ctx, cancel := context.WithTimeout(context.WithValue(track.WithPrompt(ctx, read.note), dialingKey{}, dial), c.Deadline)
 		defer cancel()
-		if err = noted(ctx, "connect", connect); err == nil || dial.asked {
+		err = noted(ctx, "connect", connect)
+		c.connectedWith(obj, read)
+		if _, _, b = c.of(obj); err == nil || dial.asked {
 			return errNotCalled, err
 		}
 		if reached = unreachable(err); counts(reached) {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/condition"
-	"github.com/ctrlkit/ctrlkit/internal/engine/track"
 	"github.com/ctrlkit/ctrlkit/policy"
 	"github.com/ctrlkit/ctrlkit/reference"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -391,9 +390,7 @@ func (e *external[T]) open(ctx context.Context, req *step.Request[T]) (*session[
 		return nil, err
 	}
 	err := e.calls.connect(ctx, req.Object, func(ctx context.Context) (err error) {
-		read := newReadings()
-		s.client, err = e.connector.Connect(track.WithPrompt(ctx, read.note), req)
-		e.calls.connectedWith(req.Object, read)
+		s.client, err = e.connector.Connect(ctx, req)
 		return err
 	})
 	if err != nil {

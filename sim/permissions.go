@@ -6,13 +6,16 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/ctrlkit/ctrlkit/internal/cluster/markers"
 	"github.com/ctrlkit/ctrlkit/internal/cluster/rbac"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 )
@@ -41,11 +44,34 @@ func authorizerOf(u *rbac.Usage) authorizer.UnconditionalAuthorizer {
 }
 
 // unusedRules returns the rules for the operator that no request of the run needed.
-func (r *run) unusedRules() []string {
+func (r *run) unusedRules() []rbac.Grant {
 	if r.usage == nil {
 		return nil
 	}
 	return r.usage.Unused(r.account)
+}
+
+// rules returns the rules of a workload that no run without faults has used, and the files of
+// controllers that have not run, with the number of rules for them alone.
+func (r *reference) rules(w *Workload) (unused, unchecked []string) {
+	if len(r.unused) == 0 {
+		return nil, nil
+	}
+	c := rbac.Comparison{Unused: r.unused}
+	if found, err := markers.For(w.RBAC); err == nil { // without them, all are unused
+		c.Uncheck(markers.Unrun(found, r.needs))
+	}
+	for _, g := range c.Unused {
+		unused = append(unused, g.String())
+	}
+	of := map[string]int{}
+	for _, g := range c.Unchecked {
+		of[g.Unrun]++
+	}
+	for _, files := range slices.Sorted(maps.Keys(of)) {
+		unchecked = append(unchecked, fmt.Sprintf("%d for %s", of[files], files))
+	}
+	return unused, unchecked
 }
 
 // known are the permissions that were read. Every run of a workload has the same.

@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/ctrlkit/ctrlkit/internal/cluster/permission"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/rbac"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
@@ -26,7 +27,7 @@ type reference struct {
 	known  map[string]bool // the kinds of violations that it has shown itself
 	fails  bool            // a reconcile has failed at the end of a stage
 	needs  []permission.Need
-	unused []string // the rules of Workload.RBAC that no run without faults has used
+	unused []rbac.Grant // the rules of Workload.RBAC that no run without faults has used
 	first  *result
 	joins  map[string]bool // marks from which a run has continued without a finding; nil: no run ends early
 
@@ -81,7 +82,9 @@ func findReference(t *testing.T, w *Workload, crds []*apiextensionsv1.CustomReso
 		r.Learn(other.checkpoints)
 		r.needs = permission.Merge(r.needs, other.needs)
 		unused := other.run.unusedRules()
-		r.unused = slices.DeleteFunc(r.unused, func(rule string) bool { return !slices.Contains(unused, rule) })
+		r.unused = slices.DeleteFunc(r.unused, func(g rbac.Grant) bool {
+			return !slices.ContainsFunc(unused, func(other rbac.Grant) bool { return other.String() == g.String() })
+		})
 	}
 	return r, first, nil
 }

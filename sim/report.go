@@ -73,7 +73,8 @@ func (r *Report) explore(t *testing.T) {
 		r.fill(list)
 		return
 	}
-	r.simulation.UnusedRules, r.simulation.Needs = ref.unused, ref.needs
+	r.simulation.UnusedRules, r.simulation.UncheckedRules = ref.rules(r.workload)
+	r.simulation.Needs = ref.needs
 	defer r.checkDefinitions(t)()
 	if os.Getenv(FaultsVariable) == withoutFaults {
 		r.fill(list)

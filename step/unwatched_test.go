@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -49,6 +50,11 @@ func gets(obj func() client.Object) func(ctx context.Context, req *request) erro
 	return func(ctx context.Context, req *request) error {
 		return req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "x"}, obj())
 	}
+}
+
+// getsOwned reads the Secret that the object owns.
+func getsOwned(ctx context.Context, req *request) error {
+	return req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "of-" + req.Object.Name}, aSecret())
 }
 
 func aSecret() client.Object { return &corev1.Secret{} }
@@ -136,12 +142,17 @@ func unwatchedCases() []unwatchedCase {
 		{name: "another kind is declared", do: then(get, done), declared: []client.Object{&corev1.ConfigMap{}}, want: []string{accused}},
 		{name: "a wait beside the time of another step", extra: doing("External", hourly), want: []string{accused},
 			do: then(get, func() error { return ctrlkit.Wait("Secret default/x") })},
+		{name: "others of the kind are owned", do: then(get, done), want: []string{accused}, watch: watched(func(b *builder.Builder) { b.Owns(&corev1.Secret{}) })},
+		{name: "a step watches others, which it owns", do: then(get, done), want: []string{accused}, extra: watching(doing("Watch", passes), step.Watch{Object: &corev1.Secret{}, Owned: true})},
 		{name: "a source of another kind", do: then(get, done), want: []string{accused}, watch: from(func(c cache.Cache) source.Source {
 			return source.Kind(c, client.Object(&corev1.ConfigMap{}), handler.EventHandler(toNothing))
 		})},
 	}
 	right := []unwatchedCase{
-		{name: "owned", do: then(get, done), watch: watched(func(b *builder.Builder) { b.Owns(&corev1.Secret{}) })},
+		{name: "owned", do: then(getsOwned, done), watch: watched(func(b *builder.Builder) { b.Owns(&corev1.Secret{}) })},
+		{name: "a child that is not there yet", do: then(func(ctx context.Context, req *request) error {
+			return req.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "y"}, aSecret())
+		}, done), watch: watched(func(b *builder.Builder) { b.Owns(&corev1.Secret{}) })},
 		{name: "watched", do: then(get, done), watch: func(e *step.Engine[*Thing], b *builder.Builder, _ cache.Cache) *builder.Builder {
 			return b.Watches(&corev1.Secret{}, e.WrapHandler(toNothing))
 		}},
@@ -157,7 +168,8 @@ func unwatchedCases() []unwatchedCase {
 		{name: "a source that does not say its kind", do: then(get, done), watch: from(func(cache.Cache) source.Source {
 			return source.Channel(make(chan event.GenericEvent), handler.EventHandler(&handler.EnqueueRequestForObject{}))
 		})},
-		{name: "a step watches it", do: then(get, done), extra: watching(doing("Watch", passes), step.Watch{Object: &corev1.Secret{}, Owned: true})},
+		{name: "a step watches it", do: then(get, done), extra: watching(doing("Watch", passes), step.Watch{Object: &corev1.Secret{}, Read: true, Owned: true})},
+		{name: "a step watches what it owns", do: then(getsOwned, done), extra: watching(doing("Watch", passes), step.Watch{Object: &corev1.Secret{}, Owned: true})},
 		{name: "declared", do: then(get, done), declared: []client.Object{&corev1.Secret{}}},
 		{name: "a time", do: then(get, func() error { return ctrlkit.AsError(ctrlkit.RequeueAfter(time.Hour)) })},
 		{name: "a time, and it continues", do: then(get, func() error { return ctrlkit.RequeueWithin(time.Hour) })},
@@ -194,6 +206,13 @@ func TestUnwatchedReads(t *testing.T) {
 		runInCluster(t, test.name, func(t *testing.T, c *cluster) {
 			c.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}})
 			c.create(&Thing{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}})
+			for _, name := range []string{"a", "b"} {
+				owner := &Thing{}
+				c.must(c.user.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, owner))
+				of := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "of-" + name}}
+				c.must(controllerutil.SetControllerReference(owner, of, c.user.Scheme()))
+				c.create(of)
+			}
 			logged := &logLines{}
 			o := operator{name: "things", steps: []step.Step[*Thing]{doing("Read", test.do)}, unwatched: test.declared, logger: funcr.New(logged.add, funcr.Options{})}
 			if test.extra.Name != "" {

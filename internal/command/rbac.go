@@ -47,7 +47,8 @@ With --check it compares that with the roles in files, in both directions:
 
   missing    the operator makes a request that no rule allows
   unused     no request needs what a rule allows: remove it, or let the simulation do what needs it
-  unchecked  the same for Kubernetes events, Leases and reviews, whose use need not show in a simulation
+  unchecked  the same for Kubernetes events, Leases and reviews, whose use need not show in a simulation, and for what
+             markers in the file of a controller ask for that no simulation runs
 
 A rule for the finalizers of a kind is needed by an operator that sets owner references which block the deletion of
 their owner, where the admission plugin OwnerReferencesPermissionEnforcement is on, as in OpenShift. Get, list and watch
@@ -150,6 +151,7 @@ func (o rbacOptions) report(cmd *cobra.Command, needs []permission.Need) error {
 	if err != nil {
 		return problemError(err)
 	}
+	c.Uncheck(markers.Unrun(requesting, needs))
 	if o.output.value == "json" {
 		out.json(map[string]any{"needs": needs, "comparison": c})
 	} else {

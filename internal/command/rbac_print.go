@@ -134,7 +134,11 @@ func (p *rbacPrinter) comparison(c rbac.Comparison, requesting []markers.Marker)
 		}
 	}
 	for _, g := range c.Unchecked {
-		p.printf("%s\n", p.paint(faint, "unchecked  "+g.String()))
+		text := "unchecked  " + g.String()
+		if g.Unrun != "" {
+			text += ": no simulation runs " + g.Unrun
+		}
+		p.printf("%s\n", p.paint(faint, text))
 	}
 	verdict := "no rule is missing or unused"
 	color := green

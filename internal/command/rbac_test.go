@@ -96,6 +96,22 @@ func TestMissingRulesAsMarkers(t *testing.T) {
 	}
 }
 
+// What only a controller asks for that no simulation runs is no finding, also with --strict.
+func TestRulesOfControllersWithoutASimulation(t *testing.T) {
+	roles := writeDocument(t, "config/rbac/role.yaml", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: manager}\nrules:\n"+
+		"- {apiGroups: [crew], resources: [captains, wheels], verbs: [get]}\n")
+	project := filepath.Dir(filepath.Dir(filepath.Dir(roles)))
+	must(t, os.WriteFile(filepath.Join(project, "go.mod"), []byte("module crew\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(project, "captain_controller.go"),
+		[]byte("// +kubebuilder:rbac:groups=crew,resources=captains,verbs=get\n// +kubebuilder:rbac:groups=crew,resources=captains/status,verbs=patch\n"), 0o600))
+	needs := []permission.Need{{Group: "crew", Resource: "wheels", Verb: "get"}}
+	text, code := reported(t, rbacOptions{output: &choice{value: "table"}, check: []string{roles}, strict: true}, needs)
+	wantMatches(t, text, `unchecked  \S*role\.yaml:5: \{apiGroups: \[crew\], resources: \[captains\], verbs: \[get\]\}: no simulation runs \S*captain_controller\.go`, `no rule is missing or unused; 1 unchecked`)
+	if code != 0 {
+		t.Errorf("the exit code is %d", code)
+	}
+}
+
 // Lists and watches of one object by its name are printed with it, and the role with the name fits.
 func TestRBACOfSingleObjects(t *testing.T) {
 	var needs []permission.Need

@@ -1,8 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package markers finds the comments from which controller-gen makes the roles of a project, for
-// two commands: that which checks roles and that which runs an operator.
+// Package markers finds the comments from which controller-gen makes the roles of a project. Two
+// commands show them, and simulations say by them which controllers have not run.
 package markers
 
 import (
@@ -37,6 +37,39 @@ func (m Marker) Requests(g rbac.Grant) bool {
 		return overlap(m.rule.NonResourceURLs, g.Rule.NonResourceURLs) && overlap(m.rule.Verbs, g.Rule.Verbs)
 	}
 	return overlap(m.rule.APIGroups, g.Rule.APIGroups) && overlap(m.rule.Resources, g.Rule.Resources) && overlap(m.rule.Verbs, g.Rule.Verbs)
+}
+
+// Unrun returns which files of markers ask for a grant of a single verb, of those whose controller has
+// not run: no request is for the kind of which they ask for the status or the finalizers. It is empty for
+// all other grants.
+func Unrun(markers []Marker, needs []permission.Need) func(rbac.Grant) string {
+	ran := map[string]bool{} // by the file of a controller
+	for _, m := range markers {
+		for _, resource := range m.rule.Resources {
+			if strings.HasSuffix(resource, "/status") || strings.HasSuffix(resource, "/finalizers") {
+				ran[m.Place.File] = ran[m.Place.File] || isNeeded(m.rule.APIGroups, resource, needs)
+			}
+		}
+	}
+	return func(g rbac.Grant) string {
+		var files []string
+		for _, m := range markers {
+			file := m.Place.File
+			if ran, isController := ran[file]; isController && !ran && m.Requests(g) && !slices.Contains(files, file) {
+				files = append(files, file)
+			}
+		}
+		return strings.Join(files, ", ")
+	}
+}
+
+// isNeeded reports whether a need is for objects of a resource. An asterisk stands for any.
+func isNeeded(groups []string, resource string, needs []permission.Need) bool {
+	kind, _, _ := strings.Cut(resource, "/")
+	return slices.ContainsFunc(needs, func(n permission.Need) bool {
+		needed, _, _ := strings.Cut(n.Resource, "/")
+		return (kind == "*" || kind == needed) && (slices.Contains(groups, "*") || slices.Contains(groups, n.Group))
+	})
 }
 
 // For returns the markers in the Go files of the project whose roles are in files.

@@ -5,6 +5,7 @@ package rbac
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -37,6 +38,9 @@ type Missed struct {
 type Grant struct {
 	Rule  rbacv1.PolicyRule `json:"rule"`  // with nothing but what the grant is about
 	Place Place             `json:"place"` // of the whole rule; empty if the policy was not read from files
+
+	// Unrun names the files of controllers that have not run, and that ask for it.
+	Unrun string `json:"unrun,omitempty"`
 }
 
 // String returns the rule in one line of YAML, with its place.
@@ -86,11 +90,35 @@ func (p *Policy) Compare(who user.Info, needs []permission.Need) Comparison {
 	return c
 }
 
+// Uncheck takes what is for a controller that has not run out of what is unused: it is unchecked. Unrun
+// returns the files that ask for a grant of a single verb, empty if they have run.
+func (c *Comparison) Uncheck(unrun func(Grant) string) {
+	unused := c.Unused
+	c.Unused = []Grant{}
+	for _, g := range unused {
+		parts := map[string][]permission.Need{}
+		for _, one := range apart(&g.Rule) {
+			files := unrun(Grant{Rule: one.rule, Place: g.Place})
+			parts[files] = append(parts[files], one.need)
+		}
+		for _, files := range slices.Sorted(maps.Keys(parts)) {
+			list := &c.Unchecked
+			if files == "" {
+				list = &c.Unused
+			}
+			for _, r := range permission.Rules(parts[files]) {
+				r.ResourceNames = g.Rule.ResourceNames
+				*list = append(*list, Grant{r, g.Place, files})
+			}
+		}
+	}
+}
+
 // grant adds the parts of a rule to a list, each part once.
 func (p *Policy) grant(list []Grant, seen map[string]bool, rule *rbacv1.PolicyRule, parts []permission.Need) []Grant {
 	for _, r := range permission.Rules(parts) {
 		r.ResourceNames = rule.ResourceNames
-		g := Grant{r, p.places.of(rule)}
+		g := Grant{Rule: r, Place: p.places.of(rule)}
 		if !seen[g.String()] {
 			seen[g.String()] = true
 			list = append(list, g)

@@ -41,17 +41,19 @@ func (u *Usage) Authorize(_ context.Context, a authorizer.Attributes) (authorize
 // Unused returns the rules for a user that have allowed no request, in the order of the files. It
 // leaves out the rules whose use does not show in a simulation: those for Kubernetes events, Leases,
 // reviews and the subresource finalizers, and those for paths.
-func (u *Usage) Unused(who user.Info) []string {
+func (u *Usage) Unused(who user.Info) []Grant {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	var list []string
+	var list []Grant
+	seen := map[string]bool{}
 	for _, g := range u.grants {
 		if !g.holds(who, g.namespace) {
 			continue
 		}
 		for i := range g.rules {
-			if rule := &g.rules[i]; !u.used[rule] && shows(rule) && !slices.Contains(list, textOf(rule)) {
-				list = append(list, textOf(rule))
+			if rule := &g.rules[i]; !u.used[rule] && shows(rule) && !seen[textOf(rule)] {
+				seen[textOf(rule)] = true
+				list = append(list, Grant{Rule: *rule})
 			}
 		}
 	}

@@ -51,7 +51,11 @@ func TestUnused(t *testing.T) {
 		}
 		r.User = apiserver.ServiceAccount("default", "operator")
 		server.Serve(r)
-		if diff := cmp.Diff(test.want, usage.Unused(r.User)); diff != "" {
+		var got []string
+		for _, g := range usage.Unused(r.User) {
+			got = append(got, g.String())
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("after %s %s: %s", test.method, test.path, diff)
 		}
 	}

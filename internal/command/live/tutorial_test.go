@@ -61,6 +61,23 @@ func TestTutorial(t *testing.T) {
 	})
 }
 
+// The kustomization has all samples that the tutorial adds, for kubectl apply -k.
+func TestSamplesOfTheTutorial(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/tutorial.md")
+	must(t, err)
+	samples := regexp.MustCompile("(?m)^```yaml file=config/samples/(.*)$").FindAllStringSubmatch(string(page), -1)
+	if len(samples) == 0 {
+		t.Error("the tutorial adds no sample")
+	}
+	_, kustomization, _ := strings.Cut(string(page), "```diff file=config/samples/kustomization.yaml\n")
+	kustomization, _, _ = strings.Cut(kustomization, "```")
+	for _, sample := range samples {
+		if !strings.Contains(kustomization, "\n+- "+sample[1]+"\n") {
+			t.Errorf("%s is not added to the kustomization: %s", sample[1], kustomization)
+		}
+	}
+}
+
 // tutorialScript makes a script of the page.
 func tutorialScript(page string) []byte {
 	var script strings.Builder

@@ -109,8 +109,7 @@ func (w *Watched) add(key kindKey, obj runtime.Object, c client.Client) watchedK
 type promptKey struct{}
 
 // WithPrompt returns a context for reads whose changes have to reach the object at once: no requested
-// time is soon enough, and that other objects of the kind are watched because they are owned does not
-// help. Read is called with each object that was read.
+// time is soon enough. Read is called with each object that was read.
 func WithPrompt(ctx context.Context, read func(obj client.Object)) context.Context {
 	return context.WithValue(ctx, promptKey{}, read)
 }
@@ -138,8 +137,8 @@ func WithOwn(ctx context.Context) context.Context { return context.WithValue(ctx
 
 func isOwn(ctx context.Context) bool { return ctx.Value(ownKey{}) != nil }
 
-// noteUnwatched notes that an object or a list was read, if nothing watches its kind. A read that has
-// failed says nothing, and ends in a retry.
+// noteUnwatched notes that an object or a list was read, if nothing watches it. A read that has failed
+// says nothing, and ends in a retry.
 func (r *Client) noteUnwatched(ctx context.Context, obj runtime.Object, key client.ObjectKey, err error) {
 	if read, ok := ctx.Value(promptKey{}).(func(client.Object)); ok && err == nil {
 		if one, ok := obj.(client.Object); ok {
@@ -151,15 +150,20 @@ func (r *Client) noteUnwatched(ctx context.Context, obj runtime.Object, key clie
 		return
 	}
 	known, prompt := w.of(obj, r.Client), ctx.Value(promptKey{}) != nil
-	if known.reach == reachNone || known.reach == reachOwned && prompt && !r.record.owns(obj, err) {
+	if known.reach == reachNone || known.reach == reachOwned && r.record.isForeign(obj, err, prompt) {
 		r.record.noteUnwatched(UnwatchedRead{StepFrom(ctx), journal.ObjectOf(known.kind, key), prompt, err != nil})
 	}
 }
 
-// owns reports whether the reconciled object owns one that was read.
-func (r *Record) owns(obj runtime.Object, err error) bool {
+// isForeign reports whether an object was read that the reconciled one does not own. One that is not
+// there may become its child, unless it was read with a context of [WithPrompt]. Of a list, the objects
+// that it owns are meant.
+func (r *Record) isForeign(obj runtime.Object, err error, prompt bool) bool {
 	read, ok := obj.(client.Object)
-	return ok && err == nil && r.Self != nil && metav1.IsControlledBy(read, r.Self)
+	if !ok || err != nil || r.Self == nil {
+		return prompt
+	}
+	return !slices.ContainsFunc(read.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == r.Self.GetUID() })
 }
 
 // noteUnwatched keeps one read for each kind: that of an object which was not there, if there is one,

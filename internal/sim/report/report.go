@@ -50,6 +50,10 @@ type Simulation struct {
 	// finding: a rule may be for what the script does not do.
 	UnusedRules []string `json:"unusedRules,omitempty"`
 
+	// UncheckedRules are how many more are for controllers that the simulation does not run: "3 for
+	// captain_controller.go".
+	UncheckedRules []string `json:"uncheckedRules,omitempty"`
+
 	// Needs are what the operator has needed permissions for, whether it has them or not, in the runs
 	// that are in the simulation.
 	Needs []permission.Need `json:"needs,omitempty"`

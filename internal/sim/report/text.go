@@ -350,6 +350,9 @@ func (s *Simulation) Summary() string {
 	for _, rule := range s.UnusedRules {
 		b.WriteString("\n    " + rule)
 	}
+	if len(s.UncheckedRules) > 0 {
+		b.WriteString("\n  RBAC rules unchecked, because this simulation does not run their controllers: " + strings.Join(s.UncheckedRules, "; "))
+	}
 	return b.String()
 }
 
