@@ -136,6 +136,7 @@ func serveOnThisMachine(ctx context.Context, page http.Handler, port int) (addre
 type runPage struct {
 	ctx      context.Context //nolint:containedctx // of the run
 	cluster  http.Handler
+	others   http.Handler // shows what the operator does not follow
 	asking   viewFlags
 	operator atomic.Pointer[http.Handler]
 }
@@ -149,14 +150,14 @@ func pageOfRun(ctx context.Context, config *rest.Config, endpoint string) (addre
 	if err != nil {
 		return "", err
 	}
-	page := &runPage{ctx: ctx, cluster: cluster, asking: viewFlags{operatorFlags: operatorFlags{endpoint: endpoint}}}
+	page := &runPage{ctx: ctx, cluster: cluster, others: surroundings(ctx, config), asking: viewFlags{operatorFlags: operatorFlags{endpoint: endpoint}}}
 	address, _, err = serveOnThisMachine(ctx, page, 0)
 	return address, err
 }
 
 func (p *runPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.operator.Load() == nil && r.URL.Query().Get("stream") == "" {
-		if page, err := p.asking.operatorPage(p.ctx, nil, p.cluster); err == nil {
+		if page, err := p.asking.operatorPage(p.ctx, nil, p.others); err == nil {
 			p.operator.Store(&page)
 		}
 	}
