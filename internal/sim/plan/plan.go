@@ -231,7 +231,7 @@ func (p *planner) start(program Program) (stop func(), ended *run.Process, err e
 			return nil, nil, err
 		}
 	}
-	environment := append([]string{"KUBECONFIG=" + p.cluster.Kubeconfig(), "KUBERNETES_SERVICE_HOST=", "KUBERNETES_SERVICE_PORT="}, program.Environment...)
+	environment := append([]string{"KUBECONFIG=" + p.cluster.Kubeconfig()}, program.Environment...)
 	p.recorder.started()
 	process, err := run.StartProcess(p.Supervisor, argv, environment, isolation, p.Log)
 	if err != nil {

@@ -207,7 +207,7 @@ func (r *runner) start() error {
 		}
 		r.stopping = stop
 	}
-	environment := append([]string{"KUBECONFIG=" + r.cluster.Kubeconfig(), "KUBERNETES_SERVICE_HOST=", "KUBERNETES_SERVICE_PORT="}, r.Program.Environment...)
+	environment := append([]string{"KUBECONFIG=" + r.cluster.Kubeconfig()}, r.Program.Environment...)
 	process, err := run.StartProcess(r.Supervisor, argv, environment, isolation, nil)
 	if err != nil {
 		return err
