@@ -75,6 +75,7 @@ func Take(source Source) Snapshot {
 		uid := (&unstructured.Unstructured{Object: o.Content}).GetUID()
 		normalize(&obj, source.IsVersion)
 		cluster.OmitZeros(obj.Resource.Group, obj.Content, source.Made != nil && source.Made(uid))
+		sortTexts(obj.Content["status"], names.replace)
 		flatten("", obj.Content, fields, names)
 		s.add(source.Names.Replace(cluster.ObjectName(obj.Resource, obj.Namespace, obj.Name)), fields)
 	}
