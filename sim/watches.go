@@ -4,14 +4,12 @@
 package sim
 
 import (
-	"encoding/json"
 	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
@@ -230,7 +228,7 @@ func (ws *watches) Close(kind string) {
 func (ws *watches) Expire(kind string) {
 	for _, w := range ws.of(kind) {
 		ws.schedule.OneByOne(func() {
-			w.body.push(w.framing.Frame(goneEvent()))
+			w.body.push(w.framing.Frame(inject.Gone()))
 			w.body.end(io.EOF)
 		})
 	}
@@ -242,18 +240,6 @@ func (ws *watches) expireAll() {
 	for _, w := range ws.open {
 		ws.Expire(w.kind)
 	}
-}
-
-// goneEvent is what a server sends that can't continue a watch.
-func goneEvent() apiserver.Event {
-	status, err := json.Marshal(metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusGone,
-		Reason: metav1.StatusReasonExpired, Message: "too old resource version",
-	})
-	if err != nil {
-		panic(err) // a struct of strings and numbers can be encoded
-	}
-	return apiserver.Event{Type: "ERROR", Object: status}
 }
 
 // endOf ends the watches of a process that has crashed.

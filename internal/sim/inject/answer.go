@@ -35,7 +35,6 @@ var refusals = map[string]refusal{
 	"500": {500, metav1.StatusReasonInternalError, "Internal error occurred: etcdserver: leader changed"},
 
 	"webhook": {403, metav1.StatusReasonForbidden, `admission webhook "sim.ctrlkit.dev" denied the request: refused by the simulation`},
-	"expired": {410, metav1.StatusReasonExpired, "too old resource version"},
 	"timeout": {504, metav1.StatusReasonTimeout, "the server was unable to return a response in the time allotted, but may still be processing the request"},
 }
 
@@ -84,6 +83,19 @@ func RefusalOfWrite(how string, r *apiserver.Request) *apiserver.Response {
 // Refusal is the answer of a server that does not do what it was asked for, or has done it and says
 // that it does not know: "429", "timeout" and so on.
 func Refusal(how string, r *apiserver.Request) *apiserver.Response { return refusals[how].answer(r) }
+
+// Gone is the event with which a server ends a watch that it can't continue: it has accepted the watch,
+// so that there is no status code of HTTP left that could say it.
+func Gone() apiserver.Event {
+	status, err := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusGone,
+		Reason: metav1.StatusReasonExpired, Message: "too old resource version",
+	})
+	if err != nil {
+		panic(err) // a struct of strings and numbers can be encoded
+	}
+	return apiserver.Event{Type: "ERROR", Object: status}
+}
 
 func (known refusal) answer(r *apiserver.Request) *apiserver.Response {
 	resource := r.Resource.Resource

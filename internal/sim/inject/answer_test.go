@@ -26,7 +26,6 @@ func TestRefusals(t *testing.T) {
 		"422":     {422, apierrors.IsInvalid, `configmaps "x" is invalid: spec: Invalid value`},
 		"500":     {500, apierrors.IsInternalError, "Internal error occurred: etcdserver: leader changed"},
 		"webhook": {403, apierrors.IsForbidden, `admission webhook "sim.ctrlkit.dev" denied the request`},
-		"expired": {410, apierrors.IsResourceExpired, "too old resource version"},
 		"timeout": {504, apierrors.IsTimeout, "may still be processing the request"},
 	}
 	for how := range refusals {

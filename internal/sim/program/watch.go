@@ -43,7 +43,9 @@ func (b *boundary) watch(w http.ResponseWriter, r *http.Request, next memory.Han
 	version := request.Query.Get("resourceVersion")
 	if b.isExpired(request) && version != "" && version != "0" && !request.Query.Has("sendInitialEvents") {
 		b.trace.Add(operatorActor, "watch", "of "+kind+" -> 410")
-		inject.Refusal("expired", request).Send(w, r)
+		framing := request.Framing()
+		w.Header().Set("Content-Type", framing.ContentType())
+		_, _ = w.Write(framing.Frame(inject.Gone())) // an error means that the operator has gone
 		return
 	}
 	ctx, end := context.WithCancel(r.Context())

@@ -5,7 +5,9 @@ package program
 
 import (
 	"bytes"
+	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,5 +67,29 @@ func TestEventsAreCounted(t *testing.T) {
 				t.Errorf("it did not send what it got: %s", diff)
 			}
 		})
+	}
+}
+
+// A watch that can't continue is accepted and ends with an event, as on a server: not each client takes
+// an error of HTTP for the same. The next one goes through.
+func TestExpiredWatchesEndWithAnEvent(t *testing.T) {
+	b := boundaryOf(t, "no fault")
+	request, err := apiserver.NewRequest("GET", "/api/v1/secrets?watch=true&resourceVersion=5", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.expired[selectionOf(request)] = true
+	asked := 0
+	watch := func() *httptest.ResponseRecorder {
+		recorder := httptest.NewRecorder()
+		b.watch(recorder, httptest.NewRequest("GET", request.Path, nil), func(http.ResponseWriter, *http.Request, *apiserver.Request) { asked++ }, request)
+		return recorder
+	}
+	expired := watch()
+	if body := expired.Body.String(); expired.Code != http.StatusOK || !strings.HasPrefix(body, `{"type":"ERROR"`) || !strings.Contains(body, `"code":410`) || asked != 0 {
+		t.Errorf("got %d %s, and the server was asked %d times", expired.Code, body, asked)
+	}
+	if next := watch(); next.Body.Len() > 0 || asked != 1 {
+		t.Errorf("the next watch got %s, and the server was asked %d times", next.Body, asked)
 	}
 }

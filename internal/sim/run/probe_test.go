@@ -26,7 +26,7 @@ func probe(arguments []string) int {
 		case "write":
 			err = os.WriteFile(name, []byte("of the operator"), 0o600)
 		case "getenv":
-			if os.Getenv(name) == "" {
+			if _, set := os.LookupEnv(name); !set {
 				err = os.ErrNotExist
 			}
 		case "reveal":

@@ -6,6 +6,7 @@ package run
 import (
 	"os"
 	"slices"
+	"strings"
 )
 
 // A Process is a program that runs under a supervisor, so that it ends with the process that has
@@ -16,9 +17,11 @@ type Process struct{ *operator }
 // [Supervise] with the arguments after "--", environment is added to that of this process, and line
 // is called for each line that the program writes; it may be nil. If isolation is not nil, the
 // program reaches nothing but its address, sees no files but those that it was given, and gets
-// little of the environment of this process.
+// little of the environment of this process. Where that runs in a Pod, the program does not learn of its
+// cluster: a client that finds the variable, even an empty one, takes it instead of a kubeconfig.
 func StartProcess(supervisor, argv, environment []string, isolation *Isolation, line func(string)) (*Process, error) {
-	group, inherited := ownProcessGroup(), os.Environ()
+	group := ownProcessGroup()
+	inherited := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "KUBERNETES_SERVICE_") })
 	if isolation != nil {
 		if err := isolation.around(argv, environment); err != nil {
 			return nil, err

@@ -12,12 +12,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
+	"github.com/ctrlkit/ctrlkit/internal/tools/suite/merge/registry"
 )
 
 // The shell programs of these tests say "up" when they are ready. A process that remains holds
@@ -166,5 +168,25 @@ func TestOperatorStopsWithAllThatItStarted(t *testing.T) {
 	defer tooLong.Stop()
 	if _, err := io.ReadAll(held); err != nil { // ends when no process can write to it any more
 		t.Error(err)
+	}
+}
+
+// A program that runs in a Pod gets the cluster that it is given, not that of the Pod: not even an empty
+// variable is left that says so, unless it is given one.
+func TestProgramsDoNotLearnOfTheClusterOfAPod(t *testing.T) {
+	rings.Test(t, "starts processes")
+	self, err := os.Executable()
+	must(t, err)
+	t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
+	argv := []string{self, probeArgument, "getenv:PATH", "getenv:KUBERNETES_SERVICE_HOST", "getenv:KUBERNETES_SERVICE_PORT"}
+	environment := []string{superviseVariable + "=1h", "KUBERNETES_SERVICE_PORT=8443", registry.Variable + "=" + os.Getenv(registry.Variable)}
+	var lines []string
+	p, err := StartProcess([]string{self}, argv, environment, nil, func(line string) { lines = append(lines, line) })
+	must(t, err)
+	t.Cleanup(p.Stop)
+	<-p.Ended()
+	if want := []string{"getenv:PATH", "getenv:KUBERNETES_SERVICE_PORT"}; !slices.Equal(lines, want) {
+		t.Errorf("it has %q, want %q", lines, want)
 	}
 }

@@ -46,7 +46,7 @@ func (p Program) Start(c *memory.Cluster, in Confinement, line func(string)) (pr
 			return nil, nil, err
 		}
 	}
-	environment := append([]string{"KUBECONFIG=" + c.Kubeconfig(), "KUBERNETES_SERVICE_HOST=", "KUBERNETES_SERVICE_PORT="}, p.Environment...)
+	environment := append([]string{"KUBECONFIG=" + c.Kubeconfig()}, p.Environment...)
 	if process, err = run.StartProcess(in.Supervisor, argv, environment, isolation, line); err != nil {
 		release()
 		return nil, nil, err

@@ -110,6 +110,29 @@ func replaced(value any) any {
 	return allocatedText
 }
 
+// sortTexts orders the lists of texts in a status by the texts that are compared. Operators make such lists
+// of sets and maps, in another order in each process.
+func sortTexts(value any, compared func(text string) string) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, child := range v {
+			sortTexts(child, compared)
+		}
+	case []any:
+		slices.SortStableFunc(v, func(a, b any) int {
+			x, isText := a.(string)
+			y, areTexts := b.(string)
+			if !isText || !areTexts {
+				return 0
+			}
+			return cmp.Compare(compared(x), compared(y))
+		})
+		for _, child := range v {
+			sortTexts(child, compared)
+		}
+	}
+}
+
 // versions replaces what an object records of resource versions, and makes its observed generations
 // say only whether they are the present one: how often an object was changed differs between runs.
 // Of is the name of the field that has the value.

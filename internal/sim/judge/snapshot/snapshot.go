@@ -79,6 +79,7 @@ func Take(source Source) Snapshot {
 		uid := (&unstructured.Unstructured{Object: o.Content}).GetUID()
 		normalize(&obj, source.IsVersion)
 		cluster.OmitZeros(obj.Resource.Group, obj.Content, source.Made != nil && source.Made(uid))
+		sortTexts(obj.Content["status"], names.replace)
 		flatten("", obj.Content, fields, names)
 		if source.Compared != nil && !source.Compared(uid) {
 			fields[notCompared] = "true"
