@@ -96,7 +96,7 @@ func TestExplainWithoutAnAPIServer(t *testing.T) {
 	closed.Close()
 	refuses := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) }))
 	t.Cleanup(refuses.Close)
-	for name, server := range map[string]struct{ url, want string }{"dead": {closed.URL, "connection refused"}, "refuses": {refuses.URL, "asking the API server: "}} {
+	for name, server := range map[string]struct{ url, want string }{"dead": {closed.URL, "connection refused"}, "refuses": {refuses.URL, "asking the API server at "}} {
 		t.Run(name, func(t *testing.T) {
 			d := &demo{kubeconfig: filepath.Join(t.TempDir(), "config")}
 			writeKubeconfig(t, d.kubeconfig, server.url)

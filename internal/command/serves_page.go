@@ -55,7 +55,7 @@ func reach(ctx context.Context, config *rest.Config) error {
 		return fmt.Errorf("making a client for %s: %w", config.Host, err)
 	}
 	if err := client.RESTClient().Get().AbsPath("/version").Timeout(reachWithin).Do(ctx).Error(); err != nil && !apierrors.IsForbidden(err) {
-		return fmt.Errorf("the API server at %s does not answer: %w", config.Host, err)
+		return fmt.Errorf("asking the API server at %s: %w", config.Host, err)
 	}
 	return nil
 }
