@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -53,6 +54,9 @@ func TestMain(m *testing.M) {
 // byAnnotation names the replica that has written an object last.
 const byAnnotation = "test.ctrlkit.dev/by"
 
+// begunHeader says when a replica has begun a call.
+const begunHeader = "Begun"
+
 // replica is an operator that again and again writes each object and calls a system.
 func replica(ctx context.Context, name, system string) error {
 	options := ctrl.Options{
@@ -80,6 +84,7 @@ func replica(ctx context.Context, name, system string) error {
 			if err != nil {
 				return err
 			}
+			call.Header.Set(begunHeader, time.Now().Format(time.RFC3339Nano))
 			answer, err := http.DefaultClient.Do(call)
 			if err != nil {
 				return err
@@ -122,7 +127,13 @@ func TestStoppedLeader(t *testing.T) {
 	rings.Test(t, "starts a control plane")
 	plane := planetest.Start(t, controlplane.Options{})
 	calls := &counter{seen: map[string]int{}}
-	system := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { calls.add("call of " + r.URL.Path[1:]) }))
+	var stopped atomic.Pointer[time.Time] // what was under way then can't be held back
+	system := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		begun, err := time.Parse(time.RFC3339Nano, r.Header.Get(begunHeader))
+		if at := stopped.Load(); at == nil || err != nil || begun.After(*at) {
+			calls.add("call of " + r.URL.Path[1:])
+		}
+	}))
 	defer system.Close()
 	user, err := client.NewWithWatch(plane.Config(), client.Options{})
 	if err != nil {
@@ -151,6 +162,7 @@ func TestStoppedLeader(t *testing.T) {
 	await(t, "the first replica works", func() bool { return calls.of("write of a") > 20 })
 	startReplica(t, "b", kubeconfig, system.URL)
 	signal(t, a, syscall.SIGSTOP)
+	stopped.Store(new(time.Now()))
 	await(t, "the second replica works", func() bool { return calls.of("write of b") > 20 })
 	called, wrote := calls.of("call of a"), calls.of("write of a")
 	signal(t, a, syscall.SIGCONT)

@@ -198,7 +198,7 @@ func TestWrongWithoutAFault(t *testing.T) {
 	if len(report.Plans) > 0 || len(report.Findings) != 1 || report.Findings[0].Violation.Oracle != oracle.ScriptRuns {
 		t.Errorf("got %d plans and %v", len(report.Plans), report.Findings)
 	}
-	if f := report.Findings[0]; !strings.HasSuffix(f.Again, "-run '^TestWrongWithoutAFault$' -sim.plan='no fault'") || !strings.HasPrefix(f.Text, "script-runs: panic: oh") {
+	if f := report.Findings[0]; !strings.HasSuffix(f.Again, "-run '^TestWrongWithoutAFault$' -sim.plan='no fault'") || !strings.HasPrefix(f.Text, "stuck: panic: oh (script-runs)\n") {
 		t.Errorf("got %q, again with %q", f.Text, f.Again)
 	}
 }

@@ -83,7 +83,7 @@ func TestPrint(t *testing.T) {
 	if len(p.errors) != 1+report.DefaultFull+1 || !strings.HasPrefix(p.errors[0], "7 findings in 7 of 8 plans, the worst first:\n") {
 		t.Fatalf("got %q", p.errors)
 	}
-	if got := p.errors[1]; !strings.HasPrefix(got, "same-end: x\n\nwith: crash after write 1\n") || !strings.HasSuffix(got, "\n\nagain: go test") {
+	if got := p.errors[1]; !strings.HasPrefix(got, "different end: x (same-end)\n") || !strings.Contains(got, "\n\nwith: crash after write 1\n") || !strings.HasSuffix(got, "\n\nagain: go test") {
 		t.Errorf("got %q", got)
 	}
 	want := []string{"8 plans: 7 single faults, 0 pairs, 1 without faults in other orders; 0 requests\n  same-end               violated in 7 plans; 1s"}
@@ -136,7 +136,7 @@ func TestFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"Test":"TestX","Done":0,"Total":0,"Bad":0,"Found":"TestX: found leak or loss: no-leak: b-1 is an orphan, with: crash after write 1"}` + "\n"
+	want := `{"Test":"TestX","Done":0,"Total":0,"Bad":0,"Found":"TestX: found leak or loss: b-1 is an orphan (no-leak), with: crash after write 1"}` + "\n"
 	if diff := cmp.Diff(want, string(data)); diff != "" {
 		t.Error(diff)
 	}

@@ -5,9 +5,11 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,7 +27,7 @@ type Resource struct {
 	Namespaced bool
 }
 
-// Resources returns the resources of a cluster that support some verbs, and the groups of which it can't
+// Resources returns the resources of a cluster that support some verbs, by group and name, and the groups of which it can't
 // say the kinds, with the reasons, such as an aggregated API server that does not answer. It is an error
 // if the cluster serves none.
 func Resources(client discovery.DiscoveryInterface, verbs ...string) (list []Resource, silent map[string]error, err error) {
@@ -48,6 +50,9 @@ func Resources(client discovery.DiscoveryInterface, verbs ...string) (list []Res
 			list = append(list, Resource{group.WithResource(r.Name), r.Namespaced})
 		}
 	}
+	slices.SortFunc(list, func(a, b Resource) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
+	})
 	return list, silent, nil
 }
 

@@ -35,7 +35,7 @@ func TestResources(t *testing.T) {
 	defer server.Close()
 	client := discovery.NewDiscoveryClientForConfigOrDie(&rest.Config{Host: server.URL})
 	list, silent, err := Resources(client, "list")
-	want := []Resource{{schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, true}, {schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, false}}
+	want := []Resource{{schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, false}, {schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, true}}
 	if diff := cmp.Diff(want, list); err != nil || diff != "" {
 		t.Errorf("error %v, -want +got:\n%s", err, diff)
 	}

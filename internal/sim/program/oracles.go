@@ -27,7 +27,7 @@ func (o *Options) newJudge(p fault.Plan, reference *judge.Reference, t *trace, c
 	return judge.New(judge.Options{
 		Plan: p, Reference: reference, Without: without, Declare: "--by-design", Now: c.time,
 		Pace: judge.Pace{
-			Proof: o.Settle, Clock: o.Quiet, Poll: o.Quiet / 2, Claim: o.Quiet, Lag: lagTime, Stale: o.Settle, Leaving: o.Settle, Requests: mostRequests,
+			Proof: o.Settle, Clock: o.Quiet, Poll: o.Quiet, Claim: o.Quiet, Lag: lagTime, Stale: o.Settle, Leaving: o.Settle, Requests: mostRequests,
 		},
 		Noticed: func(name oracle.Name, text string) int {
 			entry := t.Len()
