@@ -43,10 +43,11 @@ func (l *load) share(last time.Duration) float64 {
 }
 
 // What an idle operator uses of a processor at most in the run without faults, and what shows a loop
-// if it does.
+// if it does. A loop has less than all of what other programs have left where the machine is a virtual
+// one, whose host has other work, too.
 const (
 	restingShare  = 0.2
-	spinningShare = 0.8
+	spinningShare = 0.5
 )
 
 // look notes what the process has used.

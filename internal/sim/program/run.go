@@ -330,6 +330,9 @@ func (r *runner) settle(ctx context.Context, want snapshot.Snapshot) (idle bool,
 			return true, nil
 		}
 		if clock.now()-begun >= 4*r.Settle {
+			if quiet >= enough {
+				r.spins(quiet)
+			}
 			return quiet >= enough, nil
 		}
 	}
