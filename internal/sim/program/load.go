@@ -25,21 +25,21 @@ func (l *load) add(s sample) {
 	l.samples = append(l.samples, s)
 }
 
-// share returns which share of a processor the process has used in the last time, of that which
-// other programs have left; 0 if that is not known.
-func (l *load) share(last time.Duration) float64 {
+// share returns which share of a processor the process has used in the last time, and which share of
+// it other programs have left, at least a quarter; 0 and 1 if that is not known.
+func (l *load) share(last time.Duration) (used, left float64) {
 	n := len(l.samples)
 	if n == 0 {
-		return 0
+		return 0, 1
 	}
 	end := l.samples[n-1]
 	i := slices.IndexFunc(l.samples, func(s sample) bool { return s.at >= end.at-last })
 	begin := l.samples[i]
-	passed := end.at - begin.at
-	if passed < last/2 {
-		return 0
+	passed := float64(end.at - begin.at)
+	if passed < float64(last/2) || passed == 0 {
+		return 0, 1
 	}
-	return float64(end.ran-begin.ran) / float64(max(passed-(end.starved-begin.starved), passed/4))
+	return float64(end.ran-begin.ran) / passed, max(1-float64(end.starved-begin.starved)/passed, 0.25)
 }
 
 // What an idle operator uses of a processor at most in the run without faults, and what shows a loop
@@ -60,8 +60,8 @@ func (r *runner) look() {
 // spins reports an operator that asks for nothing new and keeps a processor busy, although it rests
 // without faults.
 func (r *runner) spins(quiet time.Duration) {
-	share := r.load.share(quiet)
-	if r.busiest = max(r.busiest, share); r.resting && share >= spinningShare {
+	share, left := r.load.share(quiet)
+	if r.busiest = max(r.busiest, share); r.resting && share >= spinningShare*left {
 		r.violate(oracle.BecomesIdle, len(r.checkpoints), fmt.Sprintf("the operator has asked for nothing new for %s and uses %.0f %% of a processor: it works in a loop without requests",
 			quiet.Truncate(100*time.Millisecond), 100*share))
 	}

@@ -12,27 +12,27 @@ import (
 func TestShareOfAProcessor(t *testing.T) {
 	t.Parallel()
 	var l load
-	if got := l.share(time.Second); got != 0 {
-		t.Errorf("without a sample: got %v", got)
+	if got, left := l.share(time.Second); got != 0 || left != 1 {
+		t.Errorf("without a sample: got %v of %v", got, left)
 	}
 	for i := range 21 { // busy for a second, and then idle for one
 		at := time.Duration(i) * 100 * time.Millisecond
 		l.add(sample{at: at, ran: min(at, time.Second)})
 	}
 	for last, want := range map[time.Duration]float64{2 * time.Second: 0.5, time.Second: 0, 5 * time.Second: 0} {
-		if got := l.share(last); got != want {
-			t.Errorf("in the last %s: got %v, want %v", last, got, want)
+		if got, left := l.share(last); got != want || left != 1 {
+			t.Errorf("in the last %s: got %v of %v, want %v of 1", last, got, left, want)
 		}
 	}
 	l.add(sample{at: 2100 * time.Millisecond, ran: 10 * time.Millisecond}) // another process
-	if got := l.share(time.Second); got != 0 {
+	if got, _ := l.share(time.Second); got != 0 {
 		t.Errorf("of a process that has just begun: got %v", got)
 	}
 	for i := range 11 { // of the half that others leave, it uses all
 		at := 3*time.Second + time.Duration(i)*100*time.Millisecond
 		l.add(sample{at, at / 2, at / 2})
 	}
-	if got := l.share(time.Second); got != 1 {
-		t.Errorf("beside others: got %v, want 1", got)
+	if got, left := l.share(time.Second); got != 0.5 || left != 0.5 {
+		t.Errorf("beside others: got %v of %v, want 0.5 of 0.5", got, left)
 	}
 }

@@ -192,7 +192,7 @@ func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	if err != nil {
 		r.failures++
 	}
-	if r.bug == spins && r.failures > 0 {
+	if r.bug == spins && apierrors.IsInternalError(err) {
 		for ctx.Err() == nil {
 		}
 	}
