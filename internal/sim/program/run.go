@@ -230,9 +230,8 @@ func (r *runner) step(ctx context.Context, i int, s Step, reference *reference) 
 		return err
 	}
 	r.trace.Add("sim", "checkpoint", fmt.Sprint(i+1, ": ", s))
-	r.disturbed[i] = r.heal() // of an operator that does not become idle
-	if !r.disturbed[i] {
-		delete(r.disturbed, i)
+	if r.heal() { // it was in the way of an operator that does not become idle
+		r.disturbed[i] = true
 	}
 	r.checkpoints = append(r.checkpoints, r.now())
 	r.world.see(func(j *judge.Judge) { j.Idle(judge.Idle{Checkpoint: i + 1}) })
