@@ -123,6 +123,24 @@ func TestInvisibleResourceIsDeleted(t *testing.T) {
 	}, "name") // a name that was chosen says nothing of when it was created
 }
 
+// That an earlier resource was seen says nothing of the one that was created in its place.
+func TestInvisibleSuccessorIsDeleted(t *testing.T) {
+	eachIdentity(t, func(t *testing.T, d *siloDesk) {
+		d.options.Visible = 30 * time.Second
+		d.restart()
+		d.settle()
+		d.expect("Ready", "True")
+		time.Sleep(time.Hour)
+		clear(d.store.all) // another client has deleted it
+		d.store.lag = 20 * time.Second
+		d.passesTimes(2)
+		d.has(1)
+		d.delete()
+		d.wait()
+		d.gone()
+	})
+}
+
 // failAfterCreate lets the id that Create returns not be written.
 func (d *siloDesk) failAfterCreate() {
 	d.t.Helper()

@@ -29,7 +29,7 @@ type memory struct {
 type attempt struct {
 	record  record            // with which Create was called, or that another process has begun
 	id      string            // of the resource; empty if it is not known
-	seen    bool              // the resource was observed
+	seen    bool              // the resource of the last call of Create was observed
 	later   bool              // the system has asked to call Create later
 	once    map[string][]byte // what Create has returned: the cache may show the Secret without it
 	fresh   *observed         // what was seen after a change, for the reconcile that its writes trigger
@@ -96,7 +96,7 @@ func (m *memory) see(uid types.UID, id string, r record) {
 		case id != "":
 			a.id, a.record, a.open = id, r, false
 		case r.step == begun && !a.record.same(r):
-			*a = attempt{record: r, seen: a.seen, proven: a.proven, from: a.from, open: r.process != m.process, last: time.Now(), refusal: a.refusal}
+			*a = attempt{record: r, proven: a.proven, from: a.from, open: r.process != m.process, last: time.Now(), refusal: a.refusal}
 		}
 	})
 }
@@ -110,12 +110,14 @@ func (m *memory) last(uid types.UID) record {
 // called notes that Create is being called. Before it, nothing was created with a record of this
 // process. What it returns notes how the call has ended; classify knows how the engine backs off.
 func (m *memory) called(uid types.UID, generation int64, r record, classify func(error) failure.Classification) (ended func(id string, err error)) {
-	before := false
+	before, seen := false, false
 	m.change(uid, func(a *attempt) {
+		seen = a.seen
 		if !a.record.same(r) {
-			*a = attempt{record: r, seen: a.seen, proven: a.proven, from: a.from, refusal: a.refusal}
+			*a = attempt{record: r, proven: a.proven, from: a.from, refusal: a.refusal}
 		}
 		before, a.open, a.later = a.open, true, false // also after a panic
+		a.seen = false                                // the one that was seen is gone, or Create would not be called
 	})
 	return func(id string, err error) {
 		m.change(uid, func(a *attempt) {
@@ -123,12 +125,12 @@ func (m *memory) called(uid types.UID, generation int64, r record, classify func
 			_, slower := throttled(err)
 			switch {
 			case slower:
-				a.open, a.later = before, true
+				a.open, a.later, a.seen = before, true, seen
 			case err == nil:
 				a.id, a.open, a.refusal = id, false, refusal{}
 				m.created = a.last
 			case answer.IsRefused(err):
-				a.open = before // what an earlier call has done is as unknown as it was
+				a.open, a.seen = before, seen // what an earlier call has done is as unknown as it was
 				a.refusal = a.again(err, generation, classify(err).Backoff)
 			}
 		})

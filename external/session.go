@@ -249,7 +249,6 @@ func (s *session[T]) countUnseen() {
 	if s.record.unseen++; s.memory.get(s.req.Object.GetUID()).seen {
 		s.record.unseen = 0
 	}
-	s.memory.change(s.req.Object.GetUID(), func(a *attempt) { a.seen = false })
 	if s.record.unseen > 1 {
 		s.req.Event(corev1.EventTypeWarning, reasonNeverSeen, "Create", "The resource %s, created %s ago, was never seen, and neither were %d before it: another one is created. If reads of the system lag, raise Options.Visible of the operator",
 			s.id, age(s.record.at).Round(time.Second), s.record.unseen-1)
