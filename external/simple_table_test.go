@@ -15,7 +15,7 @@ import (
 )
 
 // policyRules are what is done, by what was found for the three parts of the policy. The first row that
-// matches holds. They are written down from the guide, docs/external.md, and share nothing with
+// matches holds. They are written down from the guide, docs/lifecycles.md, and share nothing with
 // the code.
 //
 //   - The column alive is for an object that is not being deleted: make is Claim and

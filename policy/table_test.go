@@ -14,7 +14,7 @@ import (
 )
 
 // rules are what may be done, by what was found for the three parts. The first row that matches
-// holds. They are written down from the guide, docs/external.md, and share nothing with the code.
+// holds. They are written down from the guide, docs/external-options.md, and share nothing with the code.
 const rules = `
 reconcile         reclaim  allow                  may                                           deletion
 bad               any      any                    observe                                       blocked

@@ -13,7 +13,7 @@ import (
 // A Server is the API server in memory, of which each run of a simulation has one. It gives the same
 // answers, watch events and garbage collection as the real one, in microseconds, without a process, a
 // port or a download. It starts no goroutines and reads no clock but that of its options, so that it
-// can run in a testing/synctest bubble. docs/simulator.md lists its limits.
+// can run in a testing/synctest bubble. docs/simulator-reference.md lists its limits.
 type Server = apiserver.Server
 
 // ServerOptions are the options of [NewServer]. The zero value is usable.

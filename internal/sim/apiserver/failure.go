@@ -39,7 +39,7 @@ func notFoundPath() *failure {
 func notImplemented(what string) *failure {
 	return &failure{metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotImplemented, Reason: "NotImplemented",
-		Message: "not simulated: " + what + "; docs/simulator.md lists what the API server in memory does not do",
+		Message: "not simulated: " + what + "; docs/simulator-reference.md lists what the API server in memory does not do",
 	}}
 }
 

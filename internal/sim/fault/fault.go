@@ -102,7 +102,7 @@ func near(text string) string {
 		}
 	}
 	if len(list) == 0 {
-		return `: a fault reads like "crash after write 3"; docs/simulator.md lists them`
+		return `: a fault reads like "crash after write 3"; docs/simulator-reference.md lists them`
 	}
 	return ": did you mean " + strings.Join(list, " or ") + "?"
 }

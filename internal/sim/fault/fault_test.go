@@ -53,7 +53,7 @@ func TestWrongPlansSayWhatIsMeant(t *testing.T) {
 		"refuse write 3: 418":    "known are 409, 429, 403",
 		"refuse write 3: 404":    `unknown answer "404"`,
 		"seed many":              `"many" is not a number`,
-		"eat write 3":            "docs/simulator.md",
+		"eat write 3":            "docs/simulator-reference.md",
 		"slow call 3 by a while": "unknown fault",
 	}
 	for text, want := range tests {

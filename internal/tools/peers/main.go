@@ -37,7 +37,7 @@ var suites = []string{
 }
 
 const (
-	// unsimulated are the specs that need what docs/simulator.md lists as not simulated: a server that
+	// unsimulated are the specs that need what docs/simulator-reference.md lists as not simulated: a server that
 	// calls webhooks, or enforces the RBAC of its objects.
 	unsimulated = "webhook that rejects all requests|should start all components without deadlock|authn/authz should serve extra endpoints"
 
