@@ -178,6 +178,39 @@ func TestReferenceIsComplete(t *testing.T) {
 	}
 }
 
+// Every message and reason that docs/troubleshooting.md explains, and every reason in the table of
+// docs/reference.md, is one that a program prints.
+func TestTroubleshooting(t *testing.T) {
+	inRoot(t)
+	var code strings.Builder
+	for path, text := range filesBelow(t, ".go") {
+		if !strings.HasSuffix(path, "_test.go") {
+			code.WriteString(text)
+		}
+	}
+	pages := filesBelow(t, ".md")
+	_, reasons, _ := strings.Cut(pages["docs/reference.md"], "\n| reasons | of |")
+	reasons, _, _ = strings.Cut(reasons, "\n\n")
+	for page, text := range map[string]string{"docs/troubleshooting.md": pages["docs/troubleshooting.md"], "docs/reference.md": reasons} {
+		explained := 0
+		for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]+`) \\|").FindAllStringSubmatch(text, -1) {
+			for _, match := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
+				explained++
+				printed := match[1]
+				if !strings.Contains(printed, " ") { // a reason
+					printed = `"` + printed + `"`
+				}
+				if !strings.Contains(code.String(), printed) {
+					t.Errorf("%s explains what nothing prints: %s", page, match[1])
+				}
+			}
+		}
+		if explained < 30 {
+			t.Errorf("found %d messages in %s: is the expression right?", explained, page)
+		}
+	}
+}
+
 // Every test that a page names exists.
 func TestTestsNamedInTheDocumentation(t *testing.T) {
 	inRoot(t)
