@@ -60,7 +60,7 @@ var ownership = []struct {
 	want string
 }{
 	{"of no object", "owned, tracked, once", func(c child, in *cluster, _ *Shop) { in.create(c.object()) }, "refused, left"},
-	{"of no object, which says that it may be adopted", "owned, tracked, once", func(c child, in *cluster, _ *Shop) {
+	{"of no object, with the annotation `policy: adopt`", "owned, tracked, once", func(c child, in *cluster, _ *Shop) {
 		in.create(c.object())
 		in.patch(c.object(), adoptWord)
 	}, "kept, deleted"},

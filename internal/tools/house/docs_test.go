@@ -211,6 +211,27 @@ func TestTroubleshooting(t *testing.T) {
 	}
 }
 
+// A sentence names its subject. Questions may begin with "What", and headings.
+func TestSubjects(t *testing.T) {
+	inRoot(t)
+	subject := regexp.MustCompile(`(?m)(?:^|[.:;|] |^[-*] )What (?:[^|.?\n]|\n[^\n])*[.?:]`)
+	pages := 0
+	for page, text := range filesBelow(t, ".md") {
+		if strings.Contains(page, "testdata/") {
+			continue
+		}
+		pages++
+		for _, match := range subject.FindAllString(fenced.ReplaceAllString(text, ""), -1) {
+			if !strings.HasSuffix(match, "?") && !strings.Contains(match, "What to do") {
+				t.Errorf("%s: name the subject of %q", page, match)
+			}
+		}
+	}
+	if pages < 20 {
+		t.Errorf("read %d pages", pages)
+	}
+}
+
 // Every test that a page names exists.
 func TestTestsNamedInTheDocumentation(t *testing.T) {
 	inRoot(t)
