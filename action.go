@@ -29,8 +29,8 @@ type Action interface {
 	//   - It should return soon after ctx is done.
 	//   - A non-nil error, [Wait] and a result that requeues interrupt the sequence that the
 	//     action is part of; [RequeueWithin] does not.
-	//   - An action may change only what is its own. What other actions of the same run receive
-	//     too (states, the target) is shared: copy it before you change it.
+	//   - An action may change only what is its own. Values that other actions of the same run
+	//     receive too (states, the target) are shared: copy it before you change it.
 	Run(ctx context.Context) (ctrl.Result, error)
 }
 
@@ -214,8 +214,8 @@ func identityOf(a Action) any {
 	return new(byte) // a value of its own: a type that is not a pointer says nothing about being the same work
 }
 
-// foreign is an action of a type that this package does not know. What it runs inside finds the run
-// in the context.
+// foreign is an action of a type that this package does not know. Actions that it runs inside find
+// the run in the context.
 type foreign struct {
 	leaf
 	action Action

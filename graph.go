@@ -24,7 +24,7 @@ import (
 //		g.Add(mgr.SyncMonitor(), pods)
 //	})
 //
-// An action has passed if it does not interrupt: no error, no wait, no exit, no requeue. What comes
+// An action has passed if it does not interrupt: no error, no wait, no exit, no requeue. An action
 // after one that has not passed is not run and is reported as a [BlockedError] that names it. A
 // handle exists only once its action was added, so a cycle cannot be written.
 //

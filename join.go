@@ -178,8 +178,8 @@ func joinOutcomes(outcomes []returned) (ctrl.Result, error) {
 
 // joined gathers outcomes by the rules in the package's comment. The zero value is the identity.
 //
-// The rules themselves are those of package outcome. What joined adds is what only workflows have:
-// the mark of [RequeueWithin], the error of a [Once] that arrives in several places, and
+// The rules themselves are those of package outcome. Joined adds the parts that only workflows
+// have: the mark of [RequeueWithin], the error of a [Once] that arrives in several places, and
 // signals that travel as errors.
 type joined struct {
 	sum       outcome.Sum[Waiting] // its causes are without errContinue, its waits are among the causes

@@ -98,10 +98,10 @@ func AsError(result ctrl.Result, err error) error {
 //
 //	return ctrlkit.IgnoreExit(workflow.Run(ctx))
 //
-// What this package or errors.Join has joined is taken apart for that. Every other error that wraps
-// several, such as fmt.Errorf with more than one %w or a type of your own, is one failure: if one
-// of its parts is real, it stays whole, with its text and all that errors.Is and errors.As find in
-// it, an [ErrExit] too.
+// Errors that this package or errors.Join has joined are taken apart for that. Every other error
+// that wraps several, such as fmt.Errorf with more than one %w or a type of your own, is one
+// failure: if one of its parts is real, it stays whole, with its text and all that errors.Is and
+// errors.As find in it, an [ErrExit] too.
 //
 // A terminal error (reconcile.TerminalError) stays one only if nothing else asks for another
 // reconcile. Beside a retryable error, a wait, or a time or requeue in result, errors.Is does not

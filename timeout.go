@@ -216,8 +216,8 @@ func newScope(r *run, over func() error) *scope {
 	return s
 }
 
-// add records that r has begun. What begins after the deadline, such as the tail of a Finally, does
-// not count as running at the deadline.
+// add records that r has begun. An action that begins after the deadline, such as the tail of a
+// Finally, does not count as running at the deadline.
 func (s *scope) add(r *span) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,8 +228,8 @@ func (s *scope) add(r *span) {
 	}
 }
 
-// remove drops r, which has ended. What was running at the deadline stays: the error names it,
-// however soon it ended after that.
+// remove drops r, which has ended. Actions that were running at the deadline stay: the error names
+// it, however soon it ended after that.
 func (s *scope) remove(r *span) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -315,7 +315,8 @@ func (c *child) isPredecessor(controller *metav1.OwnerReference) bool {
 
 // migrateFields gives us the fields that former field managers of the object have set, the first
 // time that we apply it: those that Migrate names, and those that have written our label, because
-// they have restored or copied an object of ours. What they share with us would stay for ever.
+// they have restored or copied an object of ours. Fields that they share with us would stay for
+// ever.
 func (c *child) migrateFields(ctx context.Context, current client.Object) error {
 	if hasApplied(current, c.manager) || len(c.migrate) == 0 && !slices.Contains(c.labels, current.GetLabels()[SetLabel]) {
 		return nil

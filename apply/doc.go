@@ -11,6 +11,6 @@
 //
 // A function says what should exist. The step that [Children] returns creates it, changes what has
 // changed, repairs what others have changed, deletes what is not wanted any more, and says whether
-// all is ready. What is as it was applied costs no request: see
+// all is ready. An unchanged object costs no request: see
 // docs/design/0011-unchanged-children-are-witnessed.md.
 package apply

@@ -17,8 +17,8 @@ import (
 const mostFamilies = 8192
 
 // A family is what the children of an object have in common: their labels and owner references. A
-// map takes some 400 bytes for a single label. What is in use stays shared when it is forgotten. It
-// is not safe for concurrent use.
+// map takes some 400 bytes for a single label. A string that is in use stays shared when it is
+// forgotten. It is not safe for concurrent use.
 type family struct {
 	seed   maphash.Seed
 	labels map[uint64]map[string]string // by their hash

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What a set writes to its objects, besides what their author wants.
+// Labels and annotations that a set writes to its objects, besides those that their author wants.
 const (
 	// SetLabel is the label by which the objects of a set are found. Its value stands for the kind,
 	// the namespace and the name of the owner, and the names of the engine and of the step: two

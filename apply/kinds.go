@@ -42,9 +42,9 @@ func Keeps(objects ...client.Object) SetOption {
 	return func(s *settings) { s.declare(objects, func(k *kind) { k.kept = true }) }
 }
 
-// Formerly declares kinds that older versions of the operator had in their sets. What they have
-// left is pruned. What they have tracked is also deleted with its owner: an owner that names such
-// objects keeps the engine's finalizer.
+// Formerly declares kinds that older versions of the operator had in their sets. Objects that they
+// have left are pruned. Objects that they have tracked are also deleted with their owner: an owner
+// that names such objects keeps the engine's finalizer.
 func Formerly(objects ...client.Object) SetOption {
 	return func(s *settings) { s.declare(objects, func(k *kind) { k.former = true }) }
 }
@@ -66,9 +66,9 @@ func Condition(conditionType string) SetOption {
 func PruneLimit(n int) SetOption { return func(s *settings) { s.pruneLimit = n } }
 
 // Migrate names field managers of clients that kept the objects before, by creating and updating
-// them: an older version of the operator, "helm", or "kubectl-client-side-apply". What they have
-// set becomes ours, and is removed if the set does not have it. It costs one request more for each
-// object, once.
+// them: an older version of the operator, "helm", or "kubectl-client-side-apply". Fields that they
+// have set become ours, and are removed if the set does not have them. It costs one request more
+// for each object, once.
 func Migrate(managers ...string) SetOption {
 	return func(s *settings) { s.migrate = append(s.migrate, managers...) }
 }

@@ -21,8 +21,8 @@ import (
 //	...
 //	apply.Mirror(req, "DatabaseReady", &database)
 //
-// What has failed has severity Warning, because its own controller may still mend it. All else that
-// is not ready, being deleted included, has severity Info.
+// A failure has severity Warning, because its own controller may still mend it. All else that is
+// not ready, being deleted included, has severity Info.
 func Mirror[T client.Object](req *step.Request[T], conditionType string, of client.Object) {
 	gvk, err := req.Client.GroupVersionKindFor(of)
 	if err != nil {

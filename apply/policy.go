@@ -31,10 +31,10 @@ const (
 	// version of the operator, stays as it is, too: it may have a generated password. Also by
 	// annotation: then all further changes are the user's.
 	CreateOnly Policy = "create-only"
-	// Replace deletes an object, and its Pods with it, and creates it again when a change is refused
-	// for the sole reason that fields are immutable: by the API server itself, which would accept
-	// the same content as a new object. What an admission policy, a webhook or a rule such as "may
-	// only grow" refuses stays refused. So does a change of what holds data: of a
+	// Replace deletes an object, and its Pods with it, and creates it again when a change is
+	// refused for the sole reason that fields are immutable: by the API server itself, which would
+	// accept the same content as a new object. A change that an admission policy, a webhook or a
+	// rule such as "may only grow" refuses stays refused. So does a change of what holds data: of a
 	// PersistentVolumeClaim, a PersistentVolume, a Namespace, a CustomResourceDefinition, a
 	// StatefulSet with volumeClaimTemplates, and of what has the policy Keep. Without Replace, the
 	// failure has the words of the API server, and a remedy. Also by annotation.
@@ -86,9 +86,9 @@ var replacing = []Policy{Replace, ReplaceOrphaning, ReplaceLosingData}
 //
 // The annotations of package policy hold for an object of a set, too:
 //
-//   - What may not be updated, with policy.ctrlkit.dev/reconcile: skip for example, is left as it
-//     is.
-//   - What may not be deleted is kept as by [Keep], and is not replaced either.
+//   - An object that may not be updated, with policy.ctrlkit.dev/reconcile: skip for example, is
+//     left as it is.
+//   - An object that may not be deleted is kept as by [Keep], and is not replaced either.
 //   - A value that is none is an error, as a word that is none.
 //
 // They count on the object itself, not on its namespace, whose annotations are for the owner.

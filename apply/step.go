@@ -31,10 +31,10 @@ import (
 //		return nil
 //	}, apply.Owns(&appsv1.Deployment{}, &corev1.Service{}, &batchv1.Job{}))
 //
-// What the step does with them:
+// The step does this with them:
 //
 //   - It applies them on the server side, as the engine's field owner: up to 8 of a [Wave] at the
-//     same time. What is as it was applied costs no request, also after a restart.
+//     same time. An unchanged object costs no request, also after a restart.
 //   - It deletes what has left the set.
 //   - It leaves objects of other owners alone; see [Adopt].
 //   - It keeps a condition that says whether all are ready, by the rules of kstatus, and names the

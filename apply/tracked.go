@@ -144,7 +144,8 @@ func (t tracked) has(ref Ref) bool {
 	return noted
 }
 
-// ours returns which objects are those of the set, and which are of others. What is gone is neither.
+// ours returns which objects are those of the set, and which are of others. An object that is gone
+// is neither.
 func (k *keeper) ours(ctx context.Context, refs tracked) (ours, others tracked, err error) {
 	ours, others = tracked{}, tracked{}
 	for ref, uid := range refs {

@@ -22,11 +22,11 @@ import (
 //
 //	cache.Options{DefaultTransform: apply.CacheTransform("website-controller")}
 //
-// What to know about the objects that it has transformed:
+// The objects that it has transformed differ from others:
 //
 //   - An entry of another manager is kept if it shows that a field of ours was taken and nothing
-//     else does, which is rare. What names the managers of an object needs the others as well, and
-//     has to read the object from the API server.
+//     else does, which is rare. Code that names the managers of an object needs the others as well,
+//     and has to read the object from the API server.
 //   - Objects share the entries, labels and owner references that are equal, as those of the children
 //     of an object are, and the texts that most have in common, such as the keys of annotations. As
 //     all that is in a cache, they must not be changed.

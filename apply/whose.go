@@ -17,7 +17,7 @@ import (
 )
 
 // Whose an object is, is decided here, for all kinds of children. The label of a set finds objects,
-// and proves nothing: a copy has it, too. What proves is the UID in an owner reference, the note of
+// and proves nothing: a copy has it, too. The proof is the UID in an owner reference, the note of
 // the owner that names the object, and for what our server-side apply has written, its entry in the
 // managed fields: no copy of kubectl has one.
 

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MarkLastTryFailed records that the step that sets these declared conditions has failed. What it
-// stored while all was well says nothing any more:
+// MarkLastTryFailed records that the step that sets these declared conditions has failed. The
+// conditions that it stored while all was well say nothing any more:
 //
 //   - Conditions that were healthy, and that were not set in this reconcile, become Unknown with
 //     [reasonLastTryFailed]. They keep the generation that they were about.

@@ -33,7 +33,7 @@ func watch[T client.Object](wrong func(k *kit[T], c call[T]) string) func(k *kit
 	}
 }
 
-// live calls each method as in the life of a resource. What fails is reported by other rules.
+// live calls each method as in the life of a resource. Failures are reported by other rules.
 func (k *kit[T]) live() {
 	found := k.found
 	obj, _, id, ok := k.make()

@@ -14,7 +14,7 @@ import (
 
 // ConditionChangeProblems returns what is wrong between two versions of an object, the earlier one
 // first. They are best consecutive, as a watch delivers them: a condition that has changed twice in
-// between looks unchanged. What is wrong with each of them alone is left to [ConditionProblems].
+// between looks unchanged. Mistakes in each of them alone are left to [ConditionProblems].
 func ConditionChangeProblems(before, after client.Object) []ConditionProblem {
 	was, found := read(before)
 	is, unreadable := read(after)

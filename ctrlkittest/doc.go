@@ -41,7 +41,7 @@
 //
 // The rules come from the API server, from kstatus, which "kubectl wait", Argo CD and Flux
 // understand, and from watches: a condition that changes without a reason causes a write, and a
-// write causes a reconcile. What the conditions of an operator mean is left to its own tests.
+// write causes a reconcile. The meaning of an operator's conditions is left to its own tests.
 //
 // # A client of an external system
 //
@@ -59,11 +59,11 @@
 //		})
 //	}
 //
-// Each [ClientRule] is a subtest. What is not configured skips the rules that need it, and the test
-// says so. The kit calls the client as package external does: for each reconcile with a new client.
-// It creates resources of its own, and deletes them. It shows how a client behaves in a system that
-// works. Package sim shows how the operator behaves when it does not: with lost answers, crashes,
-// and outages of the system.
+// Each [ClientRule] is a subtest. A rule that needs an option which is not set is skipped, and the
+// test says so. The kit calls the client as package external does: for each reconcile with a new
+// client. It creates resources of its own, and deletes them. It shows how a client behaves in a
+// system that works. Package sim shows how the operator behaves when it does not: with lost
+// answers, crashes, and outages of the system.
 //
 // # A workflow
 //

@@ -175,7 +175,7 @@ func (c Classification) join(d Classification) Classification {
 	return worst
 }
 
-// rank orders classifications by severity. What is not reported on the object ranks lowest.
+// rank orders classifications by severity. Errors that are not reported on the object rank lowest.
 func (c Classification) rank() int {
 	switch {
 	case c.Severity > condition.SeverityInfo:
@@ -198,8 +198,8 @@ func (c Classification) delays() Backoff {
 }
 
 // Causes returns the errors that err joins, with errors.Join, several %w or as an aggregate of
-// Kubernetes, and err alone if it joins none. What wraps joined errors is left out, unless it
-// classifies them: an error with a [Mark], a terminal error and a panic stay whole.
+// Kubernetes, and err alone if it joins none. An error that wraps joined errors is left out, unless
+// it classifies them: an error with a [Mark], a terminal error and a panic stay whole.
 func Causes(err error) []error { return causes(err, func(error) bool { return false }) }
 
 // causes is Causes without those errors of a sentence that isName is true for and that stand before

@@ -71,7 +71,7 @@ type StepsOptions[T client.Object] struct {
 // its own: with its finalizer, conditions, one write for what has changed, and protection from hot
 // loops and stale caches. It costs more memory for each object than a plain [Handler].
 //
-// What the steps declare to watch is watched. The engine has the name of the registry and of the
+// The watches that the steps declare are set up. The engine has the name of the registry and of the
 // handler, so that children of package apply are those of this handler.
 func Steps[T client.Object](name string, options StepsOptions[T], steps ...step.Step[T]) Entry {
 	return engineEntry[T]{name, options, steps}
@@ -116,8 +116,8 @@ func (x engineEntry[T]) prepare(r *Registry) (*entry, error) {
 // Status returns a handler that keeps one condition of the objects of a kind, and the part of their
 // status that it knows of:
 //
-//   - Observe sets fields of the status of obj. What has changed is saved in one write with the
-//     condition, and none if nothing has.
+//   - Observe sets fields of the status of obj. Changes are saved in one write with the condition;
+//     without a change there is none.
 //   - The condition is True when observe returns no error. An error makes it False, with the reason
 //     and the severity that package failure knows, and is tried again; what was set is saved, too.
 //     A wait makes it False with the reason Waiting.

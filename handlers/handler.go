@@ -38,7 +38,7 @@ import (
 //     again when that time has come, or after the backoff of the error; others are not.
 //   - They are not called at the same time for one object, but for several.
 //   - A panic is an error, with its stack.
-//   - What they read and write through [Registry.Client] is in the journal.
+//   - Their reads and writes through [Registry.Client] are in the journal.
 type Handler[T client.Object] struct {
 	// Name names the handler, in a few words on one line. It is unique among the handlers of its
 	// kind.

@@ -292,8 +292,8 @@ func (k *kind) reconcile(ctx context.Context, request reconcile.Request) (reconc
 	if !k.feed.isKnown() {
 		return reconcile.Result{}, nil // until the feed runs again; addAll adds it then
 	}
-	// What is due is taken before the object is read: a change that comes in between is due again,
-	// and one that was due has reached the cache.
+	// The due handlers are taken before the object is read: a change that comes in between is due
+	// again, and one that was due has reached the cache.
 	p.due = k.due.take(name, p.began)
 	all := *k.handlers.Load() // after that: it has the handlers of all calls
 	if k.registry.options.Shard != nil || slices.ContainsFunc(all, (*entry).needsObject) {

@@ -58,7 +58,7 @@ type Options struct {
 	// Default are the options of all kinds that are not in Kinds.
 	Default KindOptions
 
-	// Kinds are options by kind. What is zero there is zero, and not that of Default.
+	// Kinds are options by kind. A zero there is zero, and not the value of Default.
 	Kinds map[schema.GroupKind]KindOptions
 }
 
@@ -146,7 +146,7 @@ func New(mgr manager.Manager, options Options) (*Registry, error) {
 }
 
 // Client returns the client of the manager for handlers: it reads from the caches of the kinds, and
-// writes. What is read and written with the context of a call of a handler is in the journal.
+// writes. Reads and writes with the context of a call of a handler are in the journal.
 func (r *Registry) Client() client.Client { return recordingClient{r.base} }
 
 // APIReader returns a reader of the API server, beside all caches.
@@ -314,8 +314,8 @@ func (r *Registry) startLocked(k *kind) error {
 	return nil
 }
 
-// removeLocked removes handlers, and what only they have needed. What it returns is closed when
-// none of them is running any more, and all that has ended.
+// removeLocked removes handlers, and what only they have needed. The channel that it returns is
+// closed when none of them is running any more, and all that has ended.
 func (r *Registry) removeLocked(entries []*entry) (ended <-chan struct{}) {
 	var ends []func() // when no handler is running: it may need its cache and its context
 	for _, e := range entries {

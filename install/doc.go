@@ -44,9 +44,9 @@
 //   - The old authority leaves the caBundle when it has expired, and with it all that it has signed.
 //
 // It reads the Secret and the configurations by name, uncached. It needs no list and no watch of
-// anything; see [Rotator.Rules]. It creates neither the Service nor the configurations. And it is no
-// certificate manager: where you have cert-manager, mount what it issues. What cert-manager's
-// annotations claim is left alone.
+// anything; see [Rotator.Rules]. It creates neither the Service nor the configurations. And it is
+// no certificate manager: where you have cert-manager, mount what it issues. Objects that
+// cert-manager's annotations claim are left alone.
 //
 // # The finalizer
 //

@@ -84,9 +84,9 @@ func New(config *rest.Config, options Options) (*Installer, error) {
 	return &Installer{options, objects, client}, nil
 }
 
-// Install applies definitions, and waits until all versions that they serve are served. It continues
-// with the others when one is refused, and returns all failures. What is as it was installed costs
-// no write.
+// Install applies definitions, and waits until all versions that they serve are served. It
+// continues with the others when one is refused, and returns all failures. An unchanged definition
+// costs no write.
 func (i *Installer) Install(ctx context.Context, definitions ...*Definition) error {
 	ctx, cancel := i.limit(ctx)
 	defer cancel()

@@ -172,7 +172,7 @@ func versionOf(d *Definition, name string) *apiextensionsv1.CustomResourceDefini
 }
 
 // keepBundle leaves the caBundle of a conversion webhook to the client that has set it, such as
-// cert-manager. What generators put there as a placeholder is left out.
+// cert-manager. A placeholder of a generator is left out.
 func keepBundle(d, current *Definition, manager string) {
 	ours := clientConfigOf(d)
 	if ours == nil {
@@ -204,8 +204,8 @@ func setsBundle(d *Definition, manager string) bool {
 	})
 }
 
-// covers reports whether a definition in the cluster is as wanted. What others have added beside,
-// such as labels, does not count.
+// covers reports whether a definition in the cluster is as wanted. Additions of others, such as
+// labels, do not count.
 func covers(current, d *Definition) bool {
 	wanted := d.DeepCopy()
 	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(wanted)

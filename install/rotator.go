@@ -265,8 +265,9 @@ func hasData(secret *corev1.Secret) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(secret.Data)), func(value []byte) bool { return len(value) > 0 })
 }
 
-// publish writes the authorities to every caBundle, and remembers since when all have them. What is
-// served needs its authority as long as it is served, also when the Secret was made anew without it.
+// publish writes the authorities to every caBundle, and remembers since when all have them. A
+// served certificate needs its authority as long as it is served, also when the Secret was made
+// anew without it.
 func (r *Rotator) publish(ctx context.Context, c *contents, now time.Time) ([]string, error) {
 	authorities := slices.Clone(c.authorities)
 	if served := r.served.Load(); served != nil {

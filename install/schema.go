@@ -25,8 +25,8 @@ type props = apiextensionsv1.JSONSchemaProps
 //
 //   - A field is required if its tag has neither omitempty nor omitzero. A pointer, map or slice
 //     that is required may be null, because Go writes it so.
-//   - What has no schema, such as an interface, a json.RawMessage, a runtime.RawExtension, or a type
-//     with a MarshalJSON of its own, keeps all fields.
+//   - A type without a schema, such as an interface, a json.RawMessage, a runtime.RawExtension, or
+//     a type with a MarshalJSON of its own, keeps all fields.
 //   - A type that contains itself keeps all fields below its second occurrence: schemas have no
 //     references.
 //

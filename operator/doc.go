@@ -48,7 +48,7 @@
 //	ctrlkit_stalled_objects{controller}
 //	ctrlkit_stalled_oldest_timestamp_seconds{controller}
 //
-// What they mean:
+// Their meaning:
 //
 //   - The values of result are those of journal.Result, of cause those of journal.CauseKind, of
 //     class those of package failure.

@@ -23,8 +23,8 @@ import (
 //		--webhook-cert-path, -name, --webhook-cert-key        that of the webhooks
 //		--enable-http2                                        also HTTP/2
 //
-//	  - What options has already is the default of a flag. A WebhookServer that it has is left
-//	    alone, and there are no flags for it.
+//	  - A value that options has already is the default of a flag. A WebhookServer that it has is
+//	    left alone, and there are no flags for it.
 //	  - HTTP/2 is off, because a few of its requests can cost a server much (CVE-2023-44487,
 //	    CVE-2023-39325), and neither Prometheus nor an API server needs it.
 //	  - Unless options has a Metrics.FilterProvider, requests for /metrics that come from this

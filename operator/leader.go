@@ -38,8 +38,8 @@ var ErrExpired = tenure.ErrExpired
 // Each of them ends with [ErrExpired]. If the Lease is renewed after all, because no one has taken
 // it, the work continues. Otherwise leader election ends the manager, as before.
 //
-// What was sent before the Lease has expired may arrive later: a request, or a call, that is under
-// way when the process is stopped. No clock of a process prevents that.
+// A message that was sent before the Lease has expired may arrive later: a request, or a call, that
+// is under way when the process is stopped. No clock of a process prevents that.
 //
 // The clock continues while a process is stopped, and while a machine is suspended. A virtual
 // machine that is frozen together with its clocks, and thawed with the time of before, learns of it

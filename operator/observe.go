@@ -54,8 +54,8 @@ func WithObjectSeries() Option { return func(o *options) { o.each = metrics.PerO
 // Observe makes the controllers of a manager observable. Call it once for each manager, before
 // controllers are added; [Operator] does it. The manager then serves, beside its metrics and with
 // their protection, what "ctrlkit explain" reads, and among its metrics the series of the package.
-// What observes the controllers is found with [ObserversOf]. Under "ctrlkit run", it serves all that
-// and the page of [WithPage] to that command, too.
+// [ObserversOf] finds the observers of the controllers. Under "ctrlkit run", it serves all that and
+// the page of [WithPage] to that command, too.
 //
 // If the process is a shard, explanations name it, and there are series about it:
 //

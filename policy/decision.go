@@ -118,7 +118,7 @@ var ErrNamespaceUnknown = errors.New("its annotations are not known")
 //
 //   - An invalid decision allows to observe.
 //   - So does reconcile: skip.
-//   - What stays when the object is deleted may not be deleted to be replaced either.
+//   - A resource that stays when the object is deleted may not be deleted to be replaced either.
 func (d Decision) Allows(verbs Verbs) bool {
 	for v := VerbObserve; v <= VerbLateInitialize; v <<= 1 {
 		if verbs&v != 0 && d.Refusal(v) != "" {
@@ -128,8 +128,9 @@ func (d Decision) Allows(verbs Verbs) bool {
 	return AllVerbs.Has(verbs)
 }
 
-// OnDeletion returns what happens when the object is deleted. What it stands for is deleted only if
-// all three parts say so: reconcile is manage, reclaim is delete, and delete is allowed.
+// OnDeletion returns what happens when the object is deleted. The resource that it stands for is
+// deleted only if all three parts say so: reconcile is manage, reclaim is delete, and delete is
+// allowed.
 func (d Decision) OnDeletion() Deletion {
 	switch {
 	case !d.resolved || d.Err() != nil:

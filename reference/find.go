@@ -94,8 +94,8 @@ func distinct[R client.Object](all []R) []R {
 	})
 }
 
-// find returns what one target is, or why it can't be used. What the object uses already is neither
-// asked whether it is ready nor whether it is being deleted: it stays for this object.
+// find returns what one target is, or why it can't be used. An object that is in use already may be
+// unready or being deleted: it stays for this object.
 func (r *Reference[T, R]) find(ctx context.Context, req *step.Request[T], target Target, chosen record) ([]R, problem, error) {
 	if target.Keep {
 		if kept, err := r.kept(ctx, req, chosen); err != nil || len(kept) > 0 {

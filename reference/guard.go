@@ -60,7 +60,7 @@ type GuardOptions struct {
 //     not touched.
 //   - The controller that Guard adds to mgr takes the finalizer off when nothing uses the object. It
 //     asks the API server, not only the cache.
-//   - What a person does stays done: a finalizer that is taken off by hand is not put back. The object
+//   - Acts of a person stay done: a finalizer that is taken off by hand is not put back. The object
 //     says so in the annotation [step.FinalizerRemovedAnnotation]; without that, it is put back.
 //   - Before the operator is removed, delete the objects that it reconciles, or take the finalizer off.
 //

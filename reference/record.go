@@ -60,8 +60,8 @@ type record struct{ current, former []use }
 
 func (r record) all() []use { return slices.Concat(r.current, r.former) }
 
-// parse returns the uses in the value of an annotation. What is none is left out: it is written
-// again. Of a single reference the first one is current.
+// parse returns the uses in the value of an annotation. A word that is no use is left out: it is
+// written again. Of a single reference the first one is current.
 func parse(text string, single bool) record {
 	var r record
 	to := &r.current

@@ -173,7 +173,7 @@ func (r *Reference[T, R]) usable(ctx context.Context, req *step.Request[T], chos
 	return found, p.wait
 }
 
-// use records that an object uses what was found. What it used before is in use until Settle.
+// use records that an object uses what was found. A former target is in use until Settle.
 func (r *Reference[T, R]) use(req *step.Request[T], found []R) {
 	known := r.recordOf(req.Object).all()
 	step.Put(req, r.found, found)

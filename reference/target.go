@@ -71,12 +71,12 @@ type Options[T, R client.Object] struct {
 	// it, the condition Ready has to be True, if the kind has conditions.
 	NotReady func(target R) string
 
-	// Copy sets fields in the spec of obj to what the objects have to which it refers: the name that
-	// the system has given to a network. It is called with all of them, whenever one of them may have
-	// changed, and changes nothing but such fields. What it has changed is patched before the object is
-	// claimed. It decides what a field is worth that a person has set: it leaves it alone, or replaces
-	// it. It is not called for an object whose policy does not let it be changed. Without Copy, what is
-	// referred to is read where it is needed, with [Reference.Get].
+	// Copy sets fields in the spec of obj to what the objects have to which it refers: the name
+	// that the system has given to a network. It is called with all of them, whenever one of them
+	// may have changed, and changes nothing but such fields. Its changes are patched before the
+	// object is claimed. It decides what a field is worth that a person has set: it leaves it
+	// alone, or replaces it. It is not called for an object whose policy does not let it be
+	// changed. Without Copy, what is referred to is read where it is needed, with [Reference.Get].
 	Copy func(obj T, targets []R)
 
 	// AllNamespaces allows references to other namespaces. The operator must be allowed to list

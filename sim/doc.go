@@ -25,8 +25,8 @@
 //	}
 //
 // The test runs the workload once without a fault, lists every place where something can go wrong,
-// and runs it again for each of them. What is wrong is printed with the difference between the
-// worlds, with what happened around the fault, and with one line that runs exactly that plan again.
+// and runs it again for each of them. A finding is printed with the difference between the worlds,
+// with what happened around the fault, and with one line that runs exactly that plan again.
 //
 // A [FaultKind] names what can go wrong, an [Oracle] what must hold. [NewServer] has the API server in
 // memory alone.

@@ -79,7 +79,7 @@ const (
 	FaultCloseWatch     = fault.CloseWatch
 	FaultExpireWatch    = fault.ExpireWatch
 
-	// What users do.
+	// Acts of users.
 	FaultTakeDetour = fault.TakeDetour
 	FaultProveIdle  = fault.ProveIdle // a resync and a restart of the idle operator, which must not cause a write
 )

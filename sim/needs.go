@@ -29,9 +29,9 @@ const (
 // its requests and their effects, each need with the lines of code that make the requests. What
 // Workload.RBAC refuses is needed, too.
 //
-// It is for tests that compare the needs with declarations and roles. What an operator needs only
-// after a fault, such as a read after a conflict, is in the report of [Run], which ctrlkit rbac
-// prints.
+// It is for tests that compare the needs with declarations and roles. Requests that an operator
+// makes only after a fault, such as a read after a conflict, are in the report of [Run], which
+// ctrlkit rbac prints.
 func Needs(t *testing.T, workload Workload) []permission.Need {
 	t.Helper()
 	crds := readCRDs(t, &workload)

@@ -16,7 +16,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 )
 
-// What all runs of a workload have in common is made once.
+// The common parts of all runs of a workload are made once.
 
 // preparedDefinitions holds the definitions of workloads, by the first of them: each workload reads
 // its own, and does not modify them.

@@ -25,8 +25,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/writes"
 )
 
-// A Process is one life of an operator: from its start to its end or crash. What it hands out
-// works only as long as the process lives.
+// A Process is one life of an operator: from its start to its end or crash. Clients that it hands
+// out work only as long as the process lives.
 type Process struct {
 	member
 	run     *run

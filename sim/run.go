@@ -36,7 +36,7 @@ import (
 
 type oracleSet map[oracle.Name]string
 
-// run is one run of a workload: it wires the parts together. What the operator does takes one way
+// run is one run of a workload: it wires the parts together. Each act of the operator takes one way
 // through them: a request or call leaves a process through the gateway, waits for its turn in the
 // schedule, passes the injector, has its effect on the server or an external system, and is seen by
 // the judge.

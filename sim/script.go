@@ -17,7 +17,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/judge/cluster"
 )
 
-// What a script does with objects of a type. These would be methods of World, if methods could have
+// Acts of a script on objects of a type. These would be methods of World, if methods could have
 // type parameters.
 
 // Get reads the object of that kind and name as it is in the cluster, and reports whether it is
@@ -121,7 +121,7 @@ func Detour[T client.Object](w *World, obj T, change func(T)) {
 	Update(w, obj, change)
 	w.becomeIdle()
 	Update(w, obj, func(current T) {
-		// What the user changes back is what users write; the finalizers are the operator's.
+		// The user changes back the fields that users write; the finalizers are the operator's.
 		resourceVersion, finalizers := current.GetResourceVersion(), current.GetFinalizers()
 		restored := before.DeepCopyObject().(T)
 		restored.SetResourceVersion(resourceVersion)

@@ -43,9 +43,9 @@ type settings struct {
 func WithPairs(n int) Option { return func(s *settings) { s.Pairs = n } }
 
 // WithSwarm adds n plans that a swarm draws from the seed: of three to eight faults, for bugs that
-// need so many at once. What a plan is made of is drawn first: which kinds of faults, how many, how dense,
-// how much other clients do, and how slow watches are. A finding shows the fewest faults that are
-// enough. The flag -sim.swarm runs such plans instead of all others.
+// need so many at once. The parts of a plan are drawn first: which kinds of faults, how many, how
+// dense, how much other clients do, and how slow watches are. A finding shows the fewest faults
+// that are enough. The flag -sim.swarm runs such plans instead of all others.
 func WithSwarm(n int) Option { return func(s *settings) { s.Swarm = n } }
 
 // WithSeed chooses other pairs, and another swarm.

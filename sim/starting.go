@@ -28,10 +28,10 @@ func (p *Process) newCache(config *rest.Config, o cache.Options) (cache.Cache, e
 }
 
 // WaitForCacheSync ends with the process if the manager waits that starts. Its context does not end
-// then, and neither does its wait: runnableGroup.Start asks again and again, without a pause, whether
-// its caches have synced or its context has ended. A real one spins until they have synced, or until
-// kubelet kills it. In a simulation they would never sync, as no time passes meanwhile. What the manager
-// starts next, it stops at once.
+// then, and neither does its wait: runnableGroup.Start asks again and again, without a pause,
+// whether its caches have synced or its context has ended. A real one spins until they have synced,
+// or until kubelet kills it. In a simulation they would never sync, as no time passes meanwhile.
+// Runnables that the manager starts next stop at once.
 func (c *startingCache) WaitForCacheSync(ctx context.Context) bool {
 	if c.done == nil || !isCalledByManager() {
 		return c.Cache.WaitForCacheSync(ctx)

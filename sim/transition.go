@@ -178,7 +178,7 @@ func (j *comparison) lacks() bool {
 }
 
 // sameAsFresh returns what differs between the worlds of a changed object and one that was created
-// like this. What worked may stay where a mistake is in the way.
+// like this. Results of the correct spec may stay where a mistake is in the way.
 func (j *comparison) sameAsFresh(changing *result) []oracle.Difference {
 	if j.lacks() || j.failure() != "" {
 		return nil

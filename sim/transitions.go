@@ -17,7 +17,7 @@ import (
 // it updates or deletes an object for the first time. From the definitions of the custom resources
 // that it has created until then, the simulator derives what users may do with each property:
 // change it, set it to its smallest and largest value, empty, remove and add it, and set it to what
-// the schema allows and makes no sense. What the API server refuses is left out.
+// the schema allows and makes no sense. Changes that the API server refuses are left out.
 //
 // For each transition there are two worlds. In one the script creates the object as changed. In the
 // other the object is changed when the operator is idle, and then changed back. Both have to end

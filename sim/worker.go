@@ -158,8 +158,9 @@ const mostLeaks = 20
 // plans faster, as new memory costs time, too.
 const garbage = 128 << 20
 
-// collectLess makes collections rarer. What one costs depends on what is in use, which is as much as
-// a plan makes in a moment: most of it are the definitions and schemas that all plans share.
+// collectLess makes collections rarer. The cost of one depends on the memory in use, which is as
+// much as a plan makes in a moment: most of it are the definitions and schemas that all plans
+// share.
 func collectLess() {
 	runtime.GC()
 	stats := runtime.MemStats{}

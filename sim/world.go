@@ -21,8 +21,8 @@ import (
 
 // A World is what a script acts in: the cluster and the external systems of one run.
 //
-// Every method waits until it is done. What can't be done ends the run, as a mistake of the script,
-// so that scripts need no error handling.
+// Every method waits until it is done. A failure ends the run, as a mistake of the script, so that
+// scripts need no error handling.
 type World struct {
 	member
 	run     *run
@@ -65,7 +65,7 @@ func (w *World) play() {
 	}
 	w.Settle() // a script need not end with it
 	w.must("look at what was recorded", func() error { w.run.judgeRecorded(); return nil })
-	// Other runs are compared up to here. What comes after is the same in all of them.
+	// Other runs are compared up to here. The rest is the same in all of them.
 	w.must("note the end", func() error { w.run.ended = len(w.run.checkpoints) - 1; return nil })
 	w.proveIdle()
 	w.must("look at the caches", func() error { w.run.judge.Idle(w.run.processes.idle(0)); return nil })
@@ -178,8 +178,8 @@ func (w *World) Delete(objs ...client.Object) {
 }
 
 // Settle waits until the operator is idle: nothing was written for the time that the workload says.
-// What faults hold back or break for a time is healed before Settle returns. The world is compared
-// there with that of the run without faults.
+// Faults that hold back or break something for a time are healed before Settle returns. The world
+// is compared there with that of the run without faults.
 func (w *World) Settle() {
 	w.becomeIdle()
 	retries := false

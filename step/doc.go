@@ -15,8 +15,8 @@
 //   - Do of each step is run or, when the object is being deleted, Cleanup in reverse order. Then
 //     comes Post of each.
 //   - The conditions are computed.
-//   - What has changed is written: besides the finalizer at most one patch of the metadata and one
-//     of the status, none when nothing has changed.
+//   - Changes are written: besides the finalizer at most one patch of the metadata and one of the
+//     status, none when nothing has changed.
 //
 // # Writing a step
 //

@@ -134,7 +134,7 @@ type Options[T client.Object] struct {
 	// Partial is for one of several engines that reconcile the objects of one kind, such as those
 	// of package handlers. The engine keeps the conditions that its steps declare, and leaves alone
 	// what can have one author only: Ready, Reconciling, Stalled, Paused and the observed
-	// generation of the status. What fails is in the declared conditions, the log and the journal.
+	// generation of the status. Failures are in the declared conditions, the log and the journal.
 	Partial bool
 
 	// Uses are what the steps do with objects of other kinds, where they do not declare it
@@ -272,17 +272,17 @@ func checkSteps[T client.Object](p *plan[T]) []error {
 //	b := ctrl.NewControllerManagedBy(mgr).For(&v1.Database{}).Owns(&corev1.Secret{})
 //	err := engine.Complete(b)
 //
-// What to know of it:
+// Its rules:
 //
 //   - The controller has the rate limiter of the engine, and its event filter, which records what
 //     triggers each reconcile and the last states of objects that are gone without their cleanup.
-//   - What the steps declare with Step.Watches is watched, and what Options.Watches has.
+//   - The watches of Step.Watches and Options.Watches are set up.
 //   - Watches with a handler of your own record causes if the handler went through
 //     [Engine.WrapHandler].
-//   - An event filter that b was given before hides events from that of the engine. What it hides
-//     is noticed when the object is reconciled for another reason, as without the engine. Prefer
-//     builder.WithPredicates, for each watch: with Options.SkipUnchanged, an idle object then
-//     costs no reads.
+//   - An event filter that b was given before hides events from that of the engine. An event that
+//     it hides is noticed when the object is reconciled for another reason, as without the engine.
+//     Prefer builder.WithPredicates, for each watch: with Options.SkipUnchanged, an idle object
+//     then costs no reads.
 //   - A kind that a step reads through its request, and that no watch of b or of the steps reports,
 //     is reported once in the log, and in the journal of each object concerned, when a reconcile
 //     ends without a requested time: what it waits for may come unnoticed. Watch the kind, request

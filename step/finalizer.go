@@ -152,8 +152,8 @@ func orGone(doing string, err error) error {
 	return err
 }
 
-// put puts our finalizer on the object, if it is not there, and removes retired ones. What steps
-// have changed meanwhile is saved later.
+// put puts our finalizer on the object, if it is not there, and removes retired ones. Changes of
+// steps meanwhile are saved later.
 func (f *finalizing[T]) put(ctx context.Context) error {
 	f.saver.mu.Lock()
 	defer f.saver.mu.Unlock()
@@ -171,7 +171,7 @@ func (f *finalizing[T]) put(ctx context.Context) error {
 	f.w.req.Object.SetFinalizers(f.with(f.w.req.Object.GetFinalizers()))
 	f.w.memory.protection.setHeld(f.w.base().GetResourceVersion())
 	if f.w.rebased {
-		// What comes now must not follow from a stale version: the object may be another one by
+		// The next steps must not follow from a stale version: the object may be another one by
 		// now, or about to be deleted.
 		return f.saver.awaitNewest()
 	}

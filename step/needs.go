@@ -53,7 +53,7 @@ func usesOfWatches(by string, watches []Watch) []permission.Use {
 //   - Options.Watches and Options.Uses;
 //   - Options.Recorder, which writes Kubernetes events.
 //
-// What else a step does in its code is not known. A simulation shows it: a test compares Needs with
+// Other requests of a step's code are not known. A simulation shows it: a test compares Needs with
 // what sim.Needs returns, and both with the role.
 func (e *Engine[T]) Needs() ([]permission.Need, error) {
 	obj, by := client.Object(e.resource.newObject()), "engine "+e.options.Name

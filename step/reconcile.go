@@ -123,7 +123,7 @@ func (r *run[T]) cleanUp(ctx context.Context) (reconcile.Result, error) {
 
 // release ends a reconcile of an object that is being deleted and does not have our finalizer:
 // because it was cleaned up, because it never had one, or because another client has removed it.
-// Nothing is cleaned up. What keeps the object belongs to others.
+// Nothing is cleaned up. The remaining finalizers belong to others.
 func (r *run[T]) release(ctx context.Context) (reconcile.Result, error) {
 	reason := reasonDeleting
 	switch {

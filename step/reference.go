@@ -32,7 +32,7 @@ func namespaced(c client.Client, obj client.Object) bool {
 //		return err
 //	}
 //
-// What to know of it:
+// Its rules:
 //
 //   - O is a pointer to a struct.
 //   - A key without a namespace is in that of req.Object, if the kind has namespaces.

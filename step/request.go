@@ -40,9 +40,9 @@ type Request[T client.Object] struct {
 	// status; the engine saves it.
 	Object T
 
-	// Client is the engine's client. What is read and written through it is recorded in the
-	// journal, and watched for hot loops. A write of Object itself is a Save, and to read Object
-	// again leaves it as it is.
+	// Client is the engine's client. Reads and writes through it are recorded in the journal, and
+	// watched for hot loops. A write of Object itself is a Save, and to read Object again leaves it
+	// as it is.
 	Client client.Client
 
 	// APIReader reads from the API server instead of the cache. It is nil if the engine has none.
@@ -100,8 +100,8 @@ type Request[T client.Object] struct {
 //
 //   - It costs one request for the metadata and one for the status, each only if that part has
 //     changed, and none if nothing has.
-//   - What other clients have written meanwhile to other fields stays. If they have changed the
-//     same fields, nothing is overwritten: the error is a conflict, to be returned by the step.
+//   - Other fields that other clients have written meanwhile stay. If they have changed the same
+//     fields, nothing is overwritten: the error is a conflict, to be returned by the step.
 //   - Conditions are not saved: they are computed when all steps are done. Those that a step has
 //     set on Object itself are.
 //   - For an object that is already gone, and in a request that was made by hand, it does nothing
@@ -117,9 +117,9 @@ func (r *Request[T]) Save(ctx context.Context) error {
 }
 
 // RequestFor returns a request for one object, for a program that asks what a step would do: an
-// upgrade that prints apply.PlanFor of each object before it starts. It is as if it were made by hand
-// (see [Request]), but has the engine's name as the owner of what it writes, and its client sends
-// writes as dry runs. What a step does outside the cluster is not held back.
+// upgrade that prints apply.PlanFor of each object before it starts. It is as if it were made by
+// hand (see [Request]), but has the engine's name as the owner of what it writes, and its client
+// sends writes as dry runs. Calls outside the cluster are not held back.
 //
 // The object is read through Options.Client, or from APIReader if there is one. The error is that of
 // reading it.
@@ -202,8 +202,8 @@ func (r *Request[T]) DependOn(changes func() uint64) {
 }
 
 // OnlySaved reports whether nothing has changed since the last reconcile of the object but what
-// that one has saved of it: the event of its own write has triggered this one. What a step asked
-// outside the cluster a moment ago need not be asked again.
+// that one has saved of it: the event of its own write has triggered this one. A step need not
+// repeat a read outside the cluster of a moment ago.
 //
 // It needs Options.SkipUnchanged and what that requires, and shows no more than that option does:
 // what was read through Client is unchanged, as its cache shows. It is false if the last reconcile

@@ -50,8 +50,8 @@ func (s *saver[T]) save(ctx context.Context, out outcome, report unsavedReporter
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stale {
-		// What follows from a stale version is not saved: the next reconcile has a newer one. It
-		// also runs if a step has ignored the wait.
+		// Results of a stale version are not saved: the next reconcile has a newer one. It also
+		// runs if a step has ignored the wait.
 		return out.join(outcome{after: requeueStale})
 	}
 	changed, err := s.changes()

@@ -74,7 +74,7 @@ type Step[T client.Object] struct {
 	//   - An error ends the sequence, a wait and an exit too: the finalizer stays, a condition says
 	//     why, and Cleanup is called again; after an exit, by the next event.
 	//   - ctrlkit.RequeueWithin does not end it, and its time is not used: the object is removed.
-	//   - What is outside the cluster is not made for an object that is gone, which a stale cache still
+	//   - Nothing outside the cluster is made for an object that is gone, which a stale cache still
 	//     shows, if Do calls [Request.EnsureFresh] first.
 	Cleanup func(ctx context.Context, req *Request[T]) error
 

@@ -18,7 +18,7 @@
 //	  ├ Migrate               an action of a workflow, with an event for each wait
 //	  └ Backup
 //
-// What the spans say:
+// The spans:
 //
 //   - A wait is an event of the innermost span that reported it, and no error: only failures set
 //     the status of a span to Error.

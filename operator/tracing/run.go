@@ -133,7 +133,7 @@ func (r *run) close(id partID, began time.Time) (part, bool) {
 }
 
 // unreported returns the waits that are not yet events of a span below this part, and records that
-// they are now. What an action waits for, its step and the reconcile wait for, too. The lock is
+// they are now. The step of an action, and the reconcile, wait for what it waits for. The lock is
 // held.
 func (r *run) unreported(id partID, waits []journal.Wait) []journal.Wait {
 	var unreported []journal.Wait

@@ -24,8 +24,8 @@ import (
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
 // HistoryAnnotation marks what is kept only for a rollback: ReplicaSets without replicas and old
-// ControllerRevisions. What there is of it depends on how an object became what it is, so worlds are
-// compared without it.
+// ControllerRevisions. They depend on the history of an object, so worlds are compared without
+// them.
 const HistoryAnnotation = cluster.History
 
 // Deployment returns the player of Deployments: it makes a ReplicaSet for each template, replaces the
@@ -103,7 +103,7 @@ func (r *rollout) roll() error {
 	if err := r.ensure(target); err != nil {
 		return err
 	}
-	// What can be removed of the old ones: first what is not available anyway.
+	// The number of old ones that can be removed: first what is not available anyway.
 	removable := sum(r.old, specReplicas) + specReplicas(r.now) - (want - unavailable) - (specReplicas(r.now) - r.now.Status.AvailableReplicas)
 	for _, available := range []bool{false, true} {
 		for _, set := range r.old {
