@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
+	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/engine/answer"
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -30,6 +31,7 @@ type session[T client.Object] struct {
 	client Client[T]
 
 	id     string // empty if it is not known
+	first  bool   // nothing shows that the object was ever reconciled before
 	found  bool   // the system has said that the resource with the id was made for the object
 	gone   string // the id of the resource that another client has deleted
 	record record // as it was when the resource was observed
@@ -103,6 +105,7 @@ func (s *session[T]) find(ctx context.Context) (err error) {
 	if err != nil {
 		return failure.Terminal(err, reasonWrongAnnotation, "")
 	}
+	s.first = s.isFirst()
 	r := recollection[T]{s}
 	r.present()
 	r.recall()
@@ -122,6 +125,15 @@ func (s *session[T]) find(ctx context.Context) (err error) {
 		return nil
 	}
 	return s.observe(ctx)
+}
+
+// isFirst reports whether nothing shows that the object was ever reconciled before.
+func (s *session[T]) isFirst() bool {
+	if s.req.Conditions == nil || s.record.step != "" || s.before.step != "" || IDOf(s.req.Object) != "" {
+		return false
+	}
+	_, reconciled := s.req.Conditions.Get(condition.Ready)
+	return !reconciled
 }
 
 // observe observes the resource.
