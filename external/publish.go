@@ -35,7 +35,7 @@ func (s *session[T]) publish(ctx context.Context, partial bool) error {
 	}
 	var err error
 	if name != "" {
-		err = s.publishSecret(ctx, name, details)
+		err = keepSecret(ctx, s, name, details)
 	}
 	if publisher != nil {
 		err = errors.Join(err, publisher.Publish(ctx, s.req, details))
@@ -46,8 +46,8 @@ func (s *session[T]) publish(ctx context.Context, partial bool) error {
 	return nil
 }
 
-// publishSecret publishes details to the Secret, unless it is as it was left, and they are the same.
-func (s *session[T]) publishSecret(ctx context.Context, name string, details Details) error {
+// keepSecret publishes details to the Secret, unless it is as it was left, and they are the same.
+func keepSecret[T client.Object](ctx context.Context, s *session[T], name string, details Details) error {
 	uid := s.req.Object.GetUID()
 	if left := s.memory.get(uid).published; left != 0 {
 		secret := &corev1.Secret{}

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit"
-	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/engine/answer"
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -105,8 +104,8 @@ func (s *session[T]) find(ctx context.Context) (err error) {
 	if err != nil {
 		return failure.Terminal(err, reasonWrongAnnotation, "")
 	}
-	s.first = s.isFirst()
 	r := recollection[T]{s}
+	s.first = r.isFirst()
 	r.present()
 	r.recall()
 	r.readClaimed()
@@ -125,15 +124,6 @@ func (s *session[T]) find(ctx context.Context) (err error) {
 		return nil
 	}
 	return s.observe(ctx)
-}
-
-// isFirst reports whether nothing shows that the object was ever reconciled before.
-func (s *session[T]) isFirst() bool {
-	if s.req.Conditions == nil || s.record.step != "" || s.before.step != "" || IDOf(s.req.Object) != "" {
-		return false
-	}
-	_, reconciled := s.req.Conditions.Get(condition.Ready)
-	return !reconciled
 }
 
 // observe observes the resource.
