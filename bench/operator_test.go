@@ -41,6 +41,7 @@ type measured struct {
 	namespaced bool // the cache is restricted to the namespace
 	observed   bool // with the observers of package operator
 	always     bool // its steps run in each reconcile
+	outside    bool // it keeps resources outside of the cluster, not children
 }
 
 // A running operator is one whose objects have converged.
@@ -109,7 +110,11 @@ func (o measured) add(mgr ctrl.Manager, r *runningOperator) error {
 		}
 		options.Observers = []journal.Observer{journal.NewRing(journal.RingOptions{}), series}
 	}
-	engine, err := operators.NewSteps(options)
+	build := operators.NewSteps
+	if o.outside {
+		build = newExternal
+	}
+	engine, err := build(options)
 	if err != nil {
 		return err
 	}
@@ -197,7 +202,7 @@ func BenchmarkIdleHeap(b *testing.B) {
 	for _, o := range []measured{{name: "by hand", byHand: true}, {name: "engine"}, {name: "engine, observed", observed: true}} {
 		b.Run(o.name, func(b *testing.B) {
 			for b.Loop() {
-				each := o.heap(b)
+				each := o.heap(b, idleObjects)
 				if o.byHand {
 					byHand = each
 				}
@@ -210,16 +215,16 @@ func BenchmarkIdleHeap(b *testing.B) {
 	}
 }
 
-// heap returns the bytes that an operator keeps for each object: what is freed when it ends.
-func (o measured) heap(tb testing.TB) float64 {
+// heap returns the bytes that an operator keeps for each of n objects: what is freed when it ends.
+func (o measured) heap(tb testing.TB, n int) float64 {
 	tb.Helper()
-	r := o.start(tb, idleObjects)
+	r := o.start(tb, n)
 	running := heapInUse()
 	r.stop()
 	r.reconciler, r.stop = nil, nil
 	ended := heapInUse()
 	runtime.KeepAlive(r) // and with it the server
-	return (float64(running) - float64(ended)) / idleObjects
+	return (float64(running) - float64(ended)) / float64(n)
 }
 
 func heapInUse() uint64 {

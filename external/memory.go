@@ -4,11 +4,13 @@
 package external
 
 import (
+	"hash/maphash"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/engine/answer"
@@ -18,6 +20,7 @@ import (
 // have: because they could not be written, or another client has removed them.
 type memory struct {
 	process string // another text in each process
+	seed    maphash.Seed
 
 	mu      sync.Mutex // for all below
 	all     map[types.UID]attempt
@@ -38,6 +41,8 @@ type attempt struct {
 	deleted bool              // Delete was called, and has returned
 	open    bool              // a call may have created the resource, and has not returned its id
 	last    time.Time         // when Create has returned, or the record of another process was first seen
+	// published is the hash of the connection Secret and of the details that it has; zero if it is not known.
+	published uint64
 	refusal
 }
 
@@ -59,7 +64,7 @@ type refusal struct {
 
 // newMemory returns an empty memory. Nothing else shares it, and nothing survives the process.
 func newMemory() *memory {
-	return &memory{process: string(uuid.NewUUID()), all: make(map[types.UID]attempt)}
+	return &memory{process: string(uuid.NewUUID()), seed: maphash.MakeSeed(), all: make(map[types.UID]attempt)}
 }
 
 // change changes what is known of an object.
@@ -76,6 +81,24 @@ func (m *memory) get(uid types.UID) attempt {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.all[uid]
+}
+
+// hashOf returns a number for the version of a Secret and the details that are published to it.
+func (m *memory) hashOf(secret client.Object, details Details) uint64 {
+	sum := maphash.Comparable(m.seed, [3]string{secret.GetName(), string(secret.GetUID()), secret.GetResourceVersion()})
+	for of, all := range []map[string][]byte{details.Values, details.Once} {
+		for detail, value := range all { // in any order
+			sum += maphash.Comparable(m.seed, entry{of, detail, maphash.Bytes(m.seed, value)})
+		}
+	}
+	return sum
+}
+
+// An entry is a detail to be hashed.
+type entry struct {
+	of     int // whether its value is known each time
+	detail string
+	value  uint64
 }
 
 // takeFresh returns what was seen of a resource after its last change, once.

@@ -26,7 +26,7 @@ func (s *session[T]) publish(ctx context.Context, partial bool) error {
 	if s.options.ConnectionSecret != nil {
 		name = s.options.ConnectionSecret(obj)
 	}
-	details := Details{Values: s.seen.Connection, Once: s.memory.get(obj.GetUID()).once, partial: partial}
+	details := Details{Values: s.seen.Connection, Once: s.memory.get(obj.GetUID()).once, first: s.first, partial: partial}
 	if len(details.Once) > 0 && name == "" && (publisher == nil || !publisher.keeps(obj)) {
 		s.req.Event(corev1.EventTypeWarning, reasonUnpublished, "Create", "What the system has returned only once is lost, because no Secret is named for it: %s",
 			strings.Join(slices.Sorted(maps.Keys(details.Once)), ", "))
@@ -35,7 +35,7 @@ func (s *session[T]) publish(ctx context.Context, partial bool) error {
 	}
 	var err error
 	if name != "" {
-		err = publishSecret(ctx, s.req, name, details)
+		err = keepSecret(ctx, s, name, details)
 	}
 	if publisher != nil {
 		err = errors.Join(err, publisher.Publish(ctx, s.req, details))
@@ -44,6 +44,23 @@ func (s *session[T]) publish(ctx context.Context, partial bool) error {
 		return fmt.Errorf("publishing the connection details: %w", err)
 	}
 	return nil
+}
+
+// keepSecret publishes details to the Secret, unless it is as it was left, and they are the same.
+func keepSecret[T client.Object](ctx context.Context, s *session[T], name string, details Details) error {
+	uid := s.req.Object.GetUID()
+	if left := s.memory.get(uid).published; left != 0 {
+		secret := &corev1.Secret{}
+		err := s.req.Client.Get(ctx, client.ObjectKey{Namespace: s.req.Object.GetNamespace(), Name: name}, secret, client.UnsafeDisableDeepCopy)
+		if err == nil && s.memory.hashOf(secret, details) == left {
+			return nil
+		}
+	}
+	secret, err := publishSecret(ctx, s.req, name, details)
+	if err == nil && secret != nil {
+		s.memory.change(uid, func(a *attempt) { a.published = s.memory.hashOf(secret, details) })
+	}
+	return err
 }
 
 // publishOnce publishes what Create has returned. It may not be asked for again.

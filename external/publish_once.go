@@ -29,6 +29,7 @@ type publication struct {
 	values  map[string][]byte
 	once    map[string][]byte // now, or before, by the Secrets in the namespace of the object
 	keeper  *site             // keeps what was known once; nil if no site can
+	first   bool              // nothing was ever published of the object
 }
 
 // recall reads what is at the sites, and what was known once. A Secret that is no target any more
@@ -161,7 +162,7 @@ func (p *publication) isRendered(key string, value []byte) bool {
 
 // addAllNoted adds to details what the Secrets of a namespace that the object controls say was known once.
 func (p *publication) addAllNoted(ctx context.Context, details map[string][]byte, namespace string) error {
-	if namespace == "" {
+	if namespace == "" || p.first {
 		return nil
 	}
 	list := &corev1.SecretList{}

@@ -171,20 +171,20 @@ func (by *publishing[T]) apply(ctx context.Context, req *step.Request[T], w *pub
 
 // publishSecret publishes details to one Secret of an object, as [Publisher.Publish] does, without a publisher:
 // the engine has to watch Secrets that the object owns. A Secret of another name stays until the
-// object is gone.
-func publishSecret[T client.Object](ctx context.Context, req *step.Request[T], name string, details Details) error {
+// object is gone. It returns the Secret as it is in the cluster, nil if there is nothing to publish.
+func publishSecret[T client.Object](ctx context.Context, req *step.Request[T], name string, details Details) (client.Object, error) {
 	w := newPublication(req, details)
 	s := &site{Target: Target{Secret: name, Namespace: req.Object.GetNamespace()}, own: true}
 	w.sites = []*site{s}
 	if err := w.recall(ctx, details.Once); err != nil || len(w.once)+len(w.values) == 0 {
-		return err
+		return nil, err
 	}
 	objects, _ := w.render()
-	return failure.AppendRemedy(apply.Ensure(ctx, req, objects[s]))
+	return objects[s], failure.AppendRemedy(apply.Ensure(ctx, req, objects[s]))
 }
 
 func newPublication[T client.Object](req *step.Request[T], details Details) *publication {
-	return &publication{client: req.Client, owner: req.Object, manager: req.FieldOwner(), values: details.Values}
+	return &publication{client: req.Client, owner: req.Object, manager: req.FieldOwner(), values: details.Values, first: details.first}
 }
 
 func wrongTarget(err error, remedy string) error {

@@ -24,6 +24,7 @@ type Details struct {
 	// under their own keys, or, beside a chosen key of that name, with the prefix "once.".
 	Once map[string][]byte
 
+	first   bool // nothing was ever published of the object
 	partial bool // more follows, after what is known once has been kept: a key that can't be made yet is no error
 }
 

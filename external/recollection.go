@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/condition"
 )
 
 // A recollection has a session know what the annotations of its object, the claim and this process
@@ -33,6 +35,15 @@ func (s recollection[T]) recall() {
 	default:
 		s.id, s.record = id, r
 	}
+}
+
+// isFirst reports whether nothing shows that the object was ever reconciled before.
+func (s recollection[T]) isFirst() bool {
+	if s.req.Conditions == nil || s.record.step != "" || s.before.step != "" || IDOf(s.req.Object) != "" {
+		return false
+	}
+	_, reconciled := s.req.Conditions.Get(condition.Ready)
+	return !reconciled
 }
 
 // present has a record that is of a time to come be of now: the clock of its process was wrong, or

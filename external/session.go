@@ -30,6 +30,7 @@ type session[T client.Object] struct {
 	client Client[T]
 
 	id     string // empty if it is not known
+	first  bool   // nothing shows that the object was ever reconciled before
 	found  bool   // the system has said that the resource with the id was made for the object
 	gone   string // the id of the resource that another client has deleted
 	record record // as it was when the resource was observed
@@ -104,6 +105,7 @@ func (s *session[T]) find(ctx context.Context) (err error) {
 		return failure.Terminal(err, reasonWrongAnnotation, "")
 	}
 	r := recollection[T]{s}
+	s.first = r.isFirst()
 	r.present()
 	r.recall()
 	r.readClaimed()

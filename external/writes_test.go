@@ -157,10 +157,17 @@ func TestRequestsOfClaims(t *testing.T) {
 // writes trigger, and for no other one.
 func TestObservedOnce(t *testing.T) {
 	for name, tt := range map[string]struct {
-		between func(d *siloDesk)
-		want    string
-		always  bool // the engine does not skip unchanged objects
+		between   func(d *siloDesk)
+		want      string
+		always    bool // the engine does not skip unchanged objects
+		publishes bool
 	}{
+		"a connection Secret": {publishes: true, want: ""},
+		"a stranger's edit of it": {publishes: true, want: "observe", between: func(d *siloDesk) {
+			secret := d.secret()
+			secret.Data["password"] = []byte("theirs")
+			d.must(d.client.Update(t.Context(), secret))
+		}},
 		"nothing else":     {want: ""},
 		"another process":  {between: func(d *siloDesk) { d.restart() }, want: "observe"},
 		"no SkipUnchanged": {always: true, want: "observe"},
@@ -175,7 +182,9 @@ func TestObservedOnce(t *testing.T) {
 	} {
 		onDesk(t, name, byName(), func(t *testing.T, d *siloDesk) {
 			d.skipUnchanged = !tt.always
-			d.restart()
+			if d.restart(); tt.publishes {
+				d.publishing()
+			}
 			d.passes()
 			d.expect("Ready", "True")
 			d.takes("creation", "observe create observe")

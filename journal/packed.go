@@ -28,6 +28,7 @@ var packedTypes = []reflect.Type{
 	reflect.TypeFor[ActionBlocked](), reflect.TypeFor[Read](), reflect.TypeFor[Wrote](), reflect.TypeFor[Called](),
 	reflect.TypeFor[Changed](), reflect.TypeFor[Kept](), reflect.TypeFor[Gated](), reflect.TypeFor[HotLoop](),
 	reflect.TypeFor[Unwatched](), reflect.TypeFor[Requeued](), reflect.TypeFor[Finished](),
+	reflect.TypeFor[ConditionChanged](),
 }
 
 var (

@@ -167,12 +167,12 @@ type converged struct {
 const (
 	// longestUnchanged is how long inputs are believed.
 	longestUnchanged = time.Hour
-	// longestSaved is the same if the reconcile has saved its object.
-	longestSaved = time.Minute
+	// longestWritten is the same if the reconcile has written its object or others.
+	longestWritten = time.Minute
 )
 
 // idle reports whether the next reconcile would see nothing new, as long as nothing changes.
-func (c *converged) idle() bool { return c.inputs != nil && !c.inputs.Saved }
+func (c *converged) idle() bool { return c.inputs != nil && !c.inputs.Wrote }
 
 // inTime reports whether what is known is still believed, and no requested time has come.
 func (c *converged) inTime(now time.Time) bool {

@@ -178,17 +178,21 @@ func (r *run[T]) noteSkipped(ctx context.Context) {
 	}
 }
 
-// noteUnchanged notes what an object has read that is done, if that is all it depends on. If the
-// object was saved, [Request.OnlySaved] of the next reconcile depends on it.
+// noteUnchanged notes what an object has read that is done, if that is all it depends on. If it or
+// another one was written, [Request.OnlySaved] of the next reconcile depends on it.
 func (r *run[T]) noteUnchanged(out outcome) {
 	inputs := r.record.Inputs()
-	others := func(w *track.Write) bool { return w.Object != r.self() && !w.Own }
-	if inputs == nil || r.saver.stale || slices.ContainsFunc(r.record.Writes(), others) || r.memory.hot.Text() != "" || r.saver.writer.rebased {
+	other := func(w *track.Write) bool { return w.Object != r.self() && !w.Own }
+	unknown := func(w *track.Write) bool { return other(w) && !w.Input }
+	if inputs == nil || r.saver.stale || slices.ContainsFunc(r.record.Writes(), unknown) || r.memory.hot.Text() != "" || r.saver.writer.rebased {
 		return
 	}
 	version, believed := r.read.GetResourceVersion(), longestUnchanged
-	if inputs.Saved = r.saver.writer.saved.any(); inputs.Saved {
-		version, believed = r.memory.written.version, longestSaved
+	if r.saver.writer.saved.any() {
+		version, inputs.Wrote = r.memory.written.version, true
+	}
+	if inputs.Wrote = inputs.Wrote || slices.ContainsFunc(r.record.Writes(), other); inputs.Wrote {
+		believed = longestWritten
 	}
 	r.memory.unchanged = converged{
 		version: version, generation: r.read.GetGeneration(), inputs: inputs.Clip(), until: track.MomentOf(r.now.Add(believed)), stamp: r.stamp,

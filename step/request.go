@@ -202,12 +202,13 @@ func (r *Request[T]) DependOn(changes func() uint64) {
 }
 
 // OnlySaved reports whether nothing has changed since the last reconcile of the object but what
-// that one has saved of it: the event of its own write has triggered this one. A step need not
-// repeat a read outside the cluster of a moment ago.
+// that one has saved of it, and written of others of kinds that it reads: the event of its own write
+// has triggered this one. A step need not repeat a read outside the cluster of a moment ago.
 //
 // It needs Options.SkipUnchanged and what that requires, and shows no more than that option does:
 // what was read through Client is unchanged, as its cache shows. It is false if the last reconcile
-// has failed, waited or written other objects, is a minute ago, or was in another process.
+// has failed, waited, deleted an object or written one of a kind that it does not read, is a minute
+// ago, or was in another process.
 func (r *Request[T]) OnlySaved() bool { return r.onlySaved != nil && r.onlySaved() }
 
 // Classify classifies an error as the engine will, by Options.Failures: for what a step says of it

@@ -66,12 +66,16 @@ func TestOnlySaved(t *testing.T) {
 			return req.Annotate(ctx, "example.com/a", "1")
 		}, want: true},
 
-		"a minute":         {between: func(*world) { time.Sleep(time.Minute) }},
-		"a user's label":   {between: func(w *world) { w.edit(func(obj *Thing) { obj.Labels = map[string]string{"a": "b"} }) }},
-		"the spec":         {between: func(w *world) { w.edit(func(obj *Thing) { obj.Spec.Size++ }) }},
-		"the status":       {between: func(w *world) { w.editStatus(func(obj *Thing) { obj.Status.Size++ }) }},
-		"an input":         {between: func(w *world) { must(w.tb, w.server.Update(t.Context(), changed(w, settings))) }},
-		"an input is gone": {between: func(w *world) { w.remove(settings.DeepCopy()) }},
+		"a minute":                         {between: func(*world) { time.Sleep(time.Minute) }},
+		"a user's label":                   {between: func(w *world) { w.edit(func(obj *Thing) { obj.Labels = map[string]string{"a": "b"} }) }},
+		"the spec":                         {between: func(w *world) { w.edit(func(obj *Thing) { obj.Spec.Size++ }) }},
+		"the status":                       {between: func(w *world) { w.editStatus(func(obj *Thing) { obj.Status.Size++ }) }},
+		"an input":                         {between: func(w *world) { must(w.tb, w.server.Update(t.Context(), changed(w, settings))) }},
+		"an input is gone":                 {between: func(w *world) { w.remove(settings.DeepCopy()) }},
+		"a child was written that is read": {do: writeChild, want: true},
+		"a child was written, and edited": {do: writeChild, between: func(w *world) {
+			must(w.tb, w.server.Update(t.Context(), changed(w, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "child"}})))
+		}},
 		"another client while it ran": {do: func(_ context.Context, w *world, _ *request) error {
 			w.edit(func(obj *Thing) { obj.Labels = map[string]string{"a": "b"} })
 			return nil
@@ -107,6 +111,15 @@ func TestOnlySaved(t *testing.T) {
 			same(t, "only saved", []bool{false, tt.want}, got)
 		})
 	}
+}
+
+// writeChild looks for a child, and creates it.
+func writeChild(ctx context.Context, _ *world, req *request) error {
+	child := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "child"}}
+	if err := req.Client.Get(ctx, client.ObjectKeyFromObject(child), child); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	return req.Client.Create(ctx, child)
 }
 
 // changed returns an object of the server with another label.

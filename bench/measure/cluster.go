@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"debug/buildinfo"
 	"errors"
@@ -101,10 +102,7 @@ func (c *cluster) start(ctx context.Context, selected []rival, progress io.Write
 
 // program returns the file of the program of a rival.
 func (c *cluster) program(r rival) string {
-	if r.operator == programWrangler {
-		return filepath.Join(c.dir, "wrangler")
-	}
-	return filepath.Join(c.dir, "operator")
+	return filepath.Join(c.dir, filepath.Base(cmp.Or(r.dir, "operator")))
 }
 
 // build builds the program of a rival, unless it is built.
@@ -115,9 +113,8 @@ func (c *cluster) build(ctx context.Context, r rival, progress io.Writer) error 
 	}
 	fmt.Fprintf(progress, "building the program of %s\n", r.name)
 	build := exec.CommandContext(ctx, "go", "build", "-o", program, ".")
-	build.Dir = filepath.Base(program)
-	if r.operator == programWrangler {
-		build.Env = append(os.Environ(), "GOWORK=off") // a module of its own
+	if build.Dir = cmp.Or(r.dir, "operator"); r.dir != "" {
+		build.Env = append(os.Environ(), "GOWORK=off")
 	}
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the program of %s, in the directory bench (-operators leaves it out): %w\n%s", r.name, err, out)

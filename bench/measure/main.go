@@ -46,6 +46,9 @@ Examples:
   # two operators, with heap and resyncs at 5,000 objects
   go run ./measure -operators ctrlkit,careful -objects 5000
 
+  # an operator that is not in the repository, as one more column
+  go run ./measure -operators ctrlkit,careful -rival /tmp/theirs
+
   # shared controllers beside rancher's: 500 owners of three children at once,
   # 100 deleted children, 10,000 cached objects with 1 and with 20 handlers
   go run ./measure -operators handlers,wrangler -reference wrangler -rounds 3 -burst 500 -repairs 100
@@ -114,6 +117,7 @@ func parse(args []string, stderr io.Writer) (command, error) {
 	flags.IntVar(&s.repairs, "repairs", 20, "how many children are deleted, one after the other, in each round; the p99 of less than 100 is the slowest")
 	flags.IntVar(&s.cached, "cached", 10_000, "how many ConfigMaps are cached for the heap with 1 and with 20 handlers")
 	names := flags.String("operators", "", "operators to measure, separated by commas (default all but the last): "+namesOf(rivals))
+	outside := flags.String("rival", "", "`directory` with the source of one more operator; package process has what it has to answer")
 	flags.StringVar(&c.reference, "reference", reference, "operator that the others are compared with")
 	quick := flags.Bool("quick", false, "one round with few objects, to see that every operator converges")
 	flags.StringVar(&c.json, "json", "", "`file` for all samples, as JSON")
@@ -135,7 +139,11 @@ func parse(args []string, stderr io.Writer) (command, error) {
 		return c, fmt.Errorf("-reference %q names no operator: there are %s", c.reference, namesOf(rivals))
 	}
 	var err error
-	c.rivals, err = selectRivals(*names)
+	if c.rivals, err = selectRivals(*names); err != nil || *outside == "" {
+		return c, err
+	}
+	r, err := outsideRival(*outside)
+	c.rivals = append(c.rivals, r)
 	return c, err
 }
 

@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -15,16 +16,14 @@ const reference = "careful"
 // A rival is an operator in one setting.
 type rival struct {
 	name     string
-	operator string // of the program operator, or programWrangler
+	operator string // of the program
+	dir      string // of the source of the program, a module of its own; empty for the program operator
 	policy   bool   // its namespaces have the admission policy
 	creates  bool   // it creates and does not keep: it is no operator
 	handlers bool   // its heap with many handlers of one kind is measured, too
 	optional bool   // it is measured only if it is named
 	setting  string
 }
-
-// programWrangler is the operator that is a program of its own.
-const programWrangler = "wrangler"
 
 var rivals = []rival{
 	{name: "limit", operator: "limit", policy: true, creates: true, setting: "no operator, but the least that one built on controller-runtime can cost: " +
@@ -42,7 +41,7 @@ var rivals = []rival{
 		"the status is written when it has changed; TransformStripManagedFields."},
 	{name: "usual", operator: "usual", setting: "as most people write it: Update for the finalizer, CreateOrUpdate for the children, " +
 		"Update of the status in each reconcile, no option set."},
-	{name: "wrangler", operator: programWrangler, handlers: true, setting: "rancher's wrangler: generic controllers, OnRemove for the finalizer, apply with WithSetID, WithOwner, " +
+	{name: "wrangler", operator: "wrangler", dir: "wrangler", handlers: true, setting: "rancher's wrangler: generic controllers, OnRemove for the finalizer, apply with WithSetID, WithOwner, " +
 		"WithSetOwnerReference and WithCacheTypes for each kind, its limit of one apply a second for each set lifted (WithRateLimiting), " +
 		"relatedresource.Watch for the children, the target port of the Service spelled out because its type encodes the zero. Many handlers of one kind are OnChange handlers of one shared controller."},
 	{name: "careful-unstripped", operator: "careful-unstripped", optional: true, setting: "careful with managed fields in its cache."},
@@ -63,6 +62,15 @@ func selectRivals(names string) ([]rival, error) {
 		wanted[name] = true
 	}
 	return slices.DeleteFunc(slices.Clone(rivals), func(r rival) bool { return !wanted[r.name] }), nil
+}
+
+// outsideRival returns the rival whose program's source is in a directory outside of the repository.
+func outsideRival(dir string) (rival, error) {
+	name := filepath.Base(dir)
+	if _, err := selectRivals(name); err == nil || name == "operator" {
+		return rival{}, fmt.Errorf("-rival %s has the name of another operator: give the directory another one", dir)
+	}
+	return rival{name: name, operator: name, dir: dir, setting: "the program of the directory " + name + ", which is not part of the repository."}, nil
 }
 
 func namesOf(all []rival) string {

@@ -88,7 +88,7 @@ func (r *Client) endApply(ctx context.Context, a application, obj runtime.ApplyC
 			r.record.dependsOn(a.t, a.key, answer.Version)
 		default:
 			w.After = answer
-			r.record.noteChild(a.t, a.key, answer.Version)
+			w.Input = r.record.noteChild(a.t, a.key, answer.Version)
 		}
 	}
 	r.record.wrote(ctx, w, err)

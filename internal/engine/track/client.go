@@ -174,7 +174,7 @@ func (r *Client) noteTarget(w *Write, obj client.Object, version string) {
 		return
 	}
 	if !w.NoOp {
-		r.record.noteChild(reflect.TypeOf(obj), client.ObjectKeyFromObject(obj), version)
+		w.Input = r.record.noteChild(reflect.TypeOf(obj), client.ObjectKeyFromObject(obj), version)
 		return
 	}
 	r.record.dependsOn(reflect.TypeOf(obj), client.ObjectKeyFromObject(obj), version)

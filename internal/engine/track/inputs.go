@@ -23,8 +23,9 @@ type Inputs struct {
 	all []input
 	// unknown is true if something was read that can't be compared.
 	unknown bool
-	// Saved is true if the reconcile has saved its object, which the next one reads.
-	Saved bool
+	// Wrote is true if the reconcile has saved its object, or written another one, which the next one
+	// reads.
+	Wrote bool
 }
 
 // An input is one object, one list, or a number that a step has. It is small: an operator keeps
@@ -93,6 +94,19 @@ func (in *Inputs) listed(list client.ObjectList, options []client.ListOption, er
 	in.add(input{kind: kindOf(list), key: client.ObjectKey{Namespace: o.ApplyOptions(options).Namespace}, list: &listed{
 		options: append(append([]client.ListOption(nil), options...), client.UnsafeDisableDeepCopy), digest: digest,
 	}})
+}
+
+// wrote has the inputs of an object be of the version after a write.
+func (in *Inputs) wrote(child input) {
+	read := false
+	for i := range in.all {
+		if in.all[i].kind == child.kind && in.all[i].key == child.key && in.all[i].list == nil {
+			in.all[i].version, read = child.version, true
+		}
+	}
+	if !read {
+		in.add(child)
+	}
 }
 
 // depend adds a number that changes with what it stands for.

@@ -153,10 +153,16 @@ func (r *Record) Refused() bool {
 // Reads returns the versions that were read, nil if they were not wanted.
 func (r *Record) Reads() *Versions { return r.reads }
 
-// Inputs returns what was read, nil if that is not all the reconcile depends on, or not wanted.
+// Inputs returns what was read, nil if that is not all the reconcile depends on, or not wanted. Of
+// what was written, they have the version after that.
 func (r *Record) Inputs() *Inputs {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.inputs != nil {
+		for _, child := range r.children {
+			r.inputs.wrote(child)
+		}
+	}
 	if r.inputs == nil || r.inputs.unknown {
 		return nil
 	}
@@ -326,16 +332,17 @@ func (r *Record) DependOn(now func() uint64) {
 	}
 }
 
-// noteChild notes a version that the cache has yet to receive.
-func (r *Record) noteChild(t reflect.Type, key client.ObjectKey, version string) {
+// noteChild notes a version that the cache has yet to receive, and reports whether there is a cache.
+func (r *Record) noteChild(t reflect.Type, key client.ObjectKey, version string) bool {
 	if r.parent != nil || version == "" {
-		return
+		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.cached[t] {
 		r.children = append(r.children, input{kind: kindOf(NewOf(t)), key: key, version: version})
 	}
+	return r.cached[t]
 }
 
 // dependsOn notes an object that a write found as it should be.

@@ -23,6 +23,8 @@ type Write struct {
 	// NoOp is true if the object is as it was: the answer has a resource version that was known
 	// before, or the write was a dry run or the deletion of an object that is being deleted.
 	NoOp bool
+	// Input is true if [Record.Inputs] have the object as the write left it.
+	Input bool
 
 	// What the write did, for the detection of hot loops. Before is nil if it is not known; then
 	// After is nil, too, unless the answer was an object. Both are nil for subresources that are no
