@@ -69,8 +69,12 @@ func repairs(d *document, found diag.Diagnostic) []repair {
 	// A hint proposes another text for what is underlined, or for what that is a part of.
 	ranges := []ast.Range{at}
 	for node := range ast.All[ast.Node](d.tree) {
-		switch node.(type) {
-		case *ast.Word, *ast.Ref, *ast.Value, *ast.Selector:
+		switch n := node.(type) {
+		case *ast.Ref:
+			if n.Contains(at) && strings.HasPrefix(proposal[1], "${") {
+				ranges = []ast.Range{n.Range}
+			}
+		case *ast.Word, *ast.Selector:
 			if r := node.Span(); r.Contains(at) && r != at {
 				ranges = append(ranges, r)
 			}
