@@ -28,7 +28,8 @@ Exit codes: 0 the editor has shut the server down, 1 it ended otherwise, 2 wrong
 		Args:    arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			defer endOnInterrupt(cmd.Context())()
-			return lsp.Serve(cmd.Context(), cmd.InOrStdin(), unchanged(cmd.OutOrStdout()), check.GoLoader{})
+			return lsp.Serve(cmd.Context(), cmd.InOrStdin(), unchanged(cmd.OutOrStdout()),
+				lsp.Options{Loader: check.GoLoader{}, Draw: new(graphOptions).draw})
 		},
 	}
 	// Some clients always say which transport they mean. There is only one.

@@ -21,9 +21,6 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/ast"
 	"github.com/ctrlkit/ctrlkit/internal/language/gen"
-	"github.com/ctrlkit/ctrlkit/internal/show/drawing"
-	"github.com/ctrlkit/ctrlkit/internal/show/drawing/layered"
-	"github.com/ctrlkit/ctrlkit/internal/show/drawing/manager"
 )
 
 // codeActions returns the quick fixes of the diagnostics in a range, and the Go method for an action
@@ -125,7 +122,7 @@ func (w *workspace) fileOf(dir, receiver string) *goFile {
 }
 
 // drawingCommand returns the picture of the managers of a document. Its arguments are the URI of the
-// document and the format: svg, dot or mermaid.
+// document and a format of [Options].Draw, which is svg by default.
 const drawingCommand = "ctrlkit.drawing"
 
 // command runs a command of the server.
@@ -133,7 +130,7 @@ func (w *workspace) command(p commandParams) (string, error) {
 	if p.Command != drawingCommand {
 		return "", fmt.Errorf("unknown command %q: there is %s", p.Command, drawingCommand)
 	}
-	args := make([]string, 2)
+	args := []string{"", "svg"}
 	for i := range min(len(p.Arguments), len(args)) {
 		if err := json.Unmarshal(p.Arguments[i], &args[i]); err != nil {
 			return "", fmt.Errorf("reading argument %d of %s: %w", i+1, p.Command, err)
@@ -141,27 +138,13 @@ func (w *workspace) command(p commandParams) (string, error) {
 	}
 	d, _ := w.find(pathOf(args[0]))
 	if d == nil {
-		return "", fmt.Errorf("%q is not an open document: the arguments are the URI of a document, and svg, dot or mermaid", args[0])
+		return "", fmt.Errorf("%q is not an open document: the arguments are the URI of a document, and a format", args[0])
 	}
-	return draw(d.tree, args[1])
-}
-
-func draw(tree *ast.File, format string) (string, error) {
-	decls := manager.Declared(tree)
+	decls := slices.Collect(ast.All[*ast.Decl](d.tree))
 	if len(decls) == 0 {
 		return "", errors.New("nothing to draw: the document declares no manager")
 	}
-	var picture bytes.Buffer
-	var err error
-	switch format {
-	case "", "svg":
-		err = layered.SVG(&picture, manager.Graph("Managers", decls...))
-	case "dot":
-		err = drawing.DOT(&picture, manager.Graph("Managers", decls...))
-	case "mermaid":
-		err = drawing.Mermaid(&picture, manager.Graph("", decls...))
-	default:
-		err = fmt.Errorf("unknown format %q: there are svg, dot and mermaid", format)
-	}
+	var picture strings.Builder
+	err := w.draw(&picture, args[1], decls)
 	return picture.String(), err
 }

@@ -3,10 +3,10 @@
 
 // Package lsp is the language server of the language, which `ctrlkit lsp` runs for an editor:
 //
-//	err := lsp.Serve(ctx, os.Stdin, os.Stdout, check.GoLoader{})
+//	err := lsp.Serve(ctx, os.Stdin, os.Stdout, lsp.Options{Loader: check.GoLoader{}, Draw: draw})
 //
 // It stands on the front end: a text is parsed once after each change, and the checker, the
-// formatter, the drawing and all answers work on that tree. Mistakes of form are found as one types.
+// formatter and all answers work on that tree. Mistakes of form are found as one types.
 // Those that need Go packages are found when the packages are loaded, which happens beside the
 // answers, once for each package and module, and again after a Go file has changed.
 //

@@ -13,17 +13,25 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/checktest"
 )
 
-// opened is a session with one document, all of whose packages are loaded. The document has a cursor.
+// opened is a session with one document, all of whose packages are loaded, and which was right once.
+// It has a cursor.
 func opened(t testing.TB, text string, codes ...string) (*editor, place) {
 	t.Helper()
 	e := newEditor(t, checktest.Loader{}, object{}, nil)
-	// A first document that is right has all packages loaded: the answers about the second one then do
-	// not depend on when that is.
-	e.open("shop.ctrlkit", shop)
-	e.codes("shop.ctrlkit", 1)
-	at := e.replace("shop.ctrlkit", 2, text)
-	e.codes("shop.ctrlkit", 2, codes...)
+	e.load()
+	e.replace("shop.ctrlkit", 2, shop)
+	e.codes("shop.ctrlkit", 2)
+	at := e.replace("shop.ctrlkit", 3, text)
+	e.codes("shop.ctrlkit", 3, codes...)
 	return e, at
+}
+
+// load opens a document with a mistake that is found when all packages are loaded, and waits until
+// then.
+func (e *editor) load() {
+	e.t.Helper()
+	e.open("shop.ctrlkit", with("${target.Name}-settings", "${target.Nmae}-settings"))
+	e.codes("shop.ctrlkit", 1, "CK0402")
 }
 
 // with returns the document shop with another text in place of one, and the cursor in that.
@@ -45,7 +53,7 @@ func TestFormatting(t *testing.T) {
 	if len(edits) != 1 || edits[0].Range.Start.Line == 0 {
 		t.Errorf("the edit is larger than it has to be: %+v", edits)
 	}
-	e.replace("shop.ctrlkit", 3, with("Report(pods)", "Report(pods"))
+	e.replace("shop.ctrlkit", 4, with("Report(pods)", "Report(pods"))
 	if err := e.try("textDocument/formatting", e.at("shop.ctrlkit", place{}), &edits); err == nil || !strings.Contains(err.Error(), "mistake of form") {
 		t.Errorf("a mistake of form: %v", err)
 	}
@@ -88,6 +96,8 @@ func TestHover(t *testing.T) {
 			"Scale counts Pods.", "Scale(ctx context.Context, logger logr.Logger, pods []corev1.Pod, settings *corev1.ConfigMap) (ctrl.Result, error)", "each once in a reconcile",
 		}},
 		"a kind":                   {with("settings ConfigMap", "settings Config█Map"), nil, []string{"**ConfigMap** `v1`, namespaced", "`k8s.io/api/core/v1`"}},
+		"a kind in an alias":       {"alias CM v1/Config█Map\n" + shop, []string{"CK0602"}, []string{"**ConfigMap** `v1`"}},
+		"an alias":                 {"alias C█M v1/ConfigMap\n" + shop, []string{"CK0602"}, []string{"**ConfigMap** `v1`"}},
 		"a field":                  {with("${target.Name}-settings", "${target.Na█me}-settings"), nil, []string{"**Name** `string`"}},
 		"a field of the JSON form": {with("fields/.status.phase", "fields/.status.ph█ase"), nil, []string{"**phase** `v1.PodPhase`", "Values: `Pending`, `Running`", "by an index of the cache"}},
 		"the target":               {with("${target.Name}-settings", "${tar█get.Name}-settings"), nil, []string{"**Deployment** `apps/v1`"}},
@@ -141,8 +151,7 @@ func TestCompletion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEditor(t, checktest.Loader{}, object{}, nil)
-			e.open("shop.ctrlkit", shop)
-			e.codes("shop.ctrlkit", 1)
+			e.load()
 			at := e.replace("shop.ctrlkit", 2, tt.text)
 			var got struct{ Items []struct{ Label string } }
 			e.call("textDocument/completion", e.at("shop.ctrlkit", at), &got)
@@ -199,8 +208,9 @@ func (s *ShopState) GetPods(ctx context.Context) ([]corev1.Pod, error) { return 
 func withGo(t *testing.T, text string) (*editor, place) {
 	t.Helper()
 	e := newEditor(t, checktest.Loader{}, object{}, map[string]string{"shop.ctrlkit": shop, "actions.go": actions, "zz_generated.shop.go": generated})
-	at := e.open("shop.ctrlkit", text)
-	e.codes("shop.ctrlkit", 1)
+	e.load()
+	at := e.replace("shop.ctrlkit", 2, text)
+	e.codes("shop.ctrlkit", 2)
 	return e, at
 }
 
@@ -394,11 +404,11 @@ func TestImplementTheFirst(t *testing.T) {
 
 func TestDrawing(t *testing.T) {
 	e, _ := opened(t, shop)
-	for format, want := range map[string]string{"svg": "<svg", "dot": "digraph", "mermaid": "flowchart"} {
+	for want, arguments := range map[string][]string{"svg Shop": {e.uri("shop.ctrlkit")}, "dot Shop": {e.uri("shop.ctrlkit"), "dot"}} {
 		var picture string
-		e.call("workspace/executeCommand", object{"command": "ctrlkit.drawing", "arguments": []string{e.uri("shop.ctrlkit"), format}}, &picture)
-		if !strings.Contains(picture, want) || !strings.Contains(picture, "Report") {
-			t.Errorf("%s: got %.300s", format, picture)
+		e.call("workspace/executeCommand", object{"command": "ctrlkit.drawing", "arguments": arguments}, &picture)
+		if picture != want {
+			t.Errorf("got %s, want %s", picture, want)
 		}
 	}
 	for _, wrong := range []object{

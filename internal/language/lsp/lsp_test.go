@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/ast"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/check"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/checktest"
 	"github.com/ctrlkit/ctrlkit/internal/language/lsp"
@@ -78,7 +80,7 @@ func newEditor(t testing.TB, loader check.Loader, capabilities object, files map
 	serverIn, toServer := io.Pipe()
 	fromServer, serverOut := io.Pipe()
 	go func() {
-		err := lsp.Serve(context.Background(), serverIn, serverOut, loader)
+		err := lsp.Serve(context.Background(), serverIn, serverOut, lsp.Options{Loader: loader, Draw: draw})
 		_ = serverOut.Close()
 		_ = serverIn.Close()
 		e.done <- err
@@ -102,6 +104,17 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// draw draws the names of managers.
+func draw(w io.Writer, format string, decls []*ast.Decl) error {
+	if format == "png" {
+		return errors.New("no format")
+	}
+	for _, decl := range decls {
+		fmt.Fprint(w, format, " ", decl.Name.Text)
+	}
+	return nil
 }
 
 func (e *editor) path(name string) string { return filepath.Join(e.dir, name) }

@@ -14,17 +14,26 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/ast"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/check"
 )
 
 // ErrNoShutdown is the error of [Serve] for an editor that ends without the request shutdown.
 var ErrNoShutdown = errors.New("the editor ended without shutting the server down")
 
+// Options are what the server has from others.
+type Options struct {
+	// Loader loads Go packages. The server calls it beside its answers.
+	Loader check.Loader
+	// Draw writes a picture of managers in a format.
+	Draw func(w io.Writer, format string, decls []*ast.Decl) error
+}
+
 // Serve answers an editor until it says exit, closes in, or ctx is done. Messages have the header
 // Content-Length, as the protocol has them on standard input and output.
-func Serve(ctx context.Context, in io.Reader, out io.Writer, loader check.Loader) error {
+func Serve(ctx context.Context, in io.Reader, out io.Writer, options Options) error {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &server{ctx: ctx, workspace: newWorkspace(loader), exit: make(chan struct{})}
+	s := &server{ctx: ctx, workspace: newWorkspace(options), exit: make(chan struct{})}
 	defer s.workspace.packages.running.Wait()
 	defer cancel()
 	s.workspace.packages.loaded = s.loaded
@@ -53,7 +62,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, loader check.Loader
 	return nil
 }
 
-// A pipe is the connection to the editor. Whoever has opened it closes it.
+// A pipe is the connection to the editor, which the caller of Serve has opened and closes.
 type pipe struct {
 	io.Reader
 	io.Writer
@@ -260,7 +269,7 @@ func (s *server) loaded(root string) {
 	s.publish(s.workspace.loaded(s.ctx, root)...)
 }
 
-// publish tells the editor what is wrong with its documents.
+// publish reports what is wrong with documents to the editor.
 func (s *server) publish(dirs ...*directory) {
 	for _, dir := range dirs {
 		if dir == nil {

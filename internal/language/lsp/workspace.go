@@ -5,6 +5,7 @@ package lsp
 
 import (
 	"context"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -50,13 +51,14 @@ type directory struct {
 // A workspace is the documents of an editor, with those beside them.
 type workspace struct {
 	packages *packageCache
+	draw     func(w io.Writer, format string, decls []*ast.Decl) error
 	utf8     bool
 	dirs     map[string]*directory
 	goFiles  goFiles
 }
 
-func newWorkspace(loader check.Loader) *workspace {
-	return &workspace{packages: newPackageCache(loader), dirs: map[string]*directory{}, goFiles: goFiles{}}
+func newWorkspace(o Options) *workspace {
+	return &workspace{packages: newPackageCache(o.Loader), draw: o.Draw, dirs: map[string]*directory{}, goFiles: goFiles{}}
 }
 
 // find returns a document and its directory, nil if it is not there.

@@ -79,15 +79,18 @@ type Kind struct {
 	fset   *token.FileSet
 }
 
-// Kind returns the kind that a word of a document means, and reports whether its type is known.
+// Kind returns the kind that a word of a document means, an alias or another name, and reports
+// whether its type is known.
 func (a *Analysis) Kind(file, word string) (Kind, bool) {
 	d := a.document(file)
 	if d == nil {
 		return Kind{}, false
 	}
 	ref := d.refs[word]
-	if _, ok := d.aliases[word]; ok {
-		ref = d.refs["alias "+word]
+	for _, alias := range d.aliasOrder {
+		if alias.name.Text == word || ref == nil && alias.kind.Text == word {
+			ref = d.refs["alias "+alias.name.Text]
+		}
 	}
 	if ref == nil || ref.typ == nil {
 		return Kind{}, false
