@@ -8,7 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"go/token"
-	"path/filepath"
+	"maps"
+	"slices"
 )
 
 // prepareRename returns the range of the name at a place, nil if there is none to rename.
@@ -21,7 +22,7 @@ func (w *workspace) prepareRename(d *document, _ *directory, offset int) (*span,
 	return &at, nil
 }
 
-// rename renames a name in its document. It refuses a name that the Go beside the document has.
+// rename renames a name in its document, and what is generated from it in the Go of the module.
 func (w *workspace) rename(ctx context.Context, p renameParams) (*workspaceEdit, error) {
 	d, o, ok := w.named(ctx, p.TextDocument.URI, p.Position)
 	switch {
@@ -39,10 +40,22 @@ func (w *workspace) rename(ctx context.Context, p renameParams) (*workspaceEdit,
 			return nil, fmt.Errorf("there is a%s %s already", map[bool]string{true: "n"}[o.role == roleAction || o.role == roleAlias]+" "+roleNames[o.role], p.NewName)
 		}
 	}
-	if places := w.goPlaces(d, o); len(places) > 0 {
-		at := places[0].file.fset.Position(places[0].name.Pos())
-		return nil, fmt.Errorf("%s %s has Go code: %s:%d. Rename it there, and then in the document, or remove the generated file and rename it here first",
-			roleNames[o.role], o.name, filepath.Base(at.Filename), at.Line)
+	all := map[string][]textEdit{d.uri: edits}
+	if o.role != roleAlias && len(w.goPlaces(d, o)) > 0 {
+		dir := w.dirs[dirOf(d.path)]
+		inGo, err := w.renameGo(ctx, d, dir, edited(d.text, edits))
+		if err != nil {
+			return nil, fmt.Errorf("%s %s has Go code: %w", roleNames[o.role], o.name, err)
+		}
+		maps.Copy(all, inGo)
 	}
-	return &workspaceEdit{Changes: map[string][]textEdit{d.uri: edits}}, nil
+	return &workspaceEdit{Changes: all}, nil
+}
+
+// edited returns a text with edits, which are in order.
+func edited(t *text, edits []textEdit) string {
+	for _, e := range slices.Backward(edits) {
+		t = t.changed(contentChange{Range: &e.Range, Text: e.NewText})
+	}
+	return t.content
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/sourcegraph/jsonrpc2"
@@ -244,6 +245,9 @@ func (s *server) didChange(p changeParams) (any, error) {
 
 // didClose takes the diagnostics of the document away.
 func (s *server) didClose(p documentParams) (any, error) {
+	if strings.HasSuffix(p.TextDocument.URI, ".go") {
+		return nil, nil
+	}
 	s.publish(s.workspace.close(s.ctx, pathOf(p.TextDocument.URI)))
 	return nil, s.conn.Notify(s.ctx, "textDocument/publishDiagnostics", diagnosticsParams{URI: p.TextDocument.URI, Diagnostics: []diagnostic{}})
 }

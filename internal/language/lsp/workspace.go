@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/ast"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/check"
@@ -70,9 +71,12 @@ func (w *workspace) find(path string) (*document, *directory) {
 	return dir.documents[path], dir
 }
 
-// open begins a document of the editor.
+// open begins a document of the editor. It returns nil for a Go file.
 func (w *workspace) open(ctx context.Context, uri string, version int, content string) *directory {
 	path := pathOf(uri)
+	if strings.HasSuffix(path, ".go") {
+		return nil // its file counts
+	}
 	dir := w.dirs[dirOf(path)]
 	if dir == nil {
 		dir = &directory{path: dirOf(path), documents: map[string]*document{}}
