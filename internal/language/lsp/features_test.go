@@ -239,7 +239,7 @@ func lineText(e *editor, name string, line int) string {
 func TestDefinition(t *testing.T) {
 	method := "func (a *shopActions) Scale(ctx context.Context, logger logr.Logger, pods []corev1.Pod, settings *corev1.ConfigMap) (ctrl.Result, error) {"
 	for name, tt := range map[string]struct{ text, want string }{
-		"an argument": {with("Report(pods)", "Report(po█ds)"), "shop.ctrlkit:pods []Pod {"},
+		"an argument": {with("Report(pods)", "Report(po█ds)") + strings.Replace(shop, "decl Shop", "decl More", 1), "shop.ctrlkit:pods []Pod {"},
 		"an action":   {with("Scale(", "Sca█le("), "actions.go:" + method + "\nzz_generated.shop.go:func (m *Shop) Scale() ctrlkit.Action { return nil }"},
 		"a state":     {with("pods []Pod", "pod█s []Pod"), "zz_generated.shop.go:func (s *ShopState) GetPods(ctx context.Context) ([]corev1.Pod, error) { return nil, nil }"},
 		"a manager":   {with("decl Shop", "decl Sh█op"), "zz_generated.shop.go:type Shop struct{}"},
@@ -323,6 +323,7 @@ func TestQuickFix(t *testing.T) {
 		"a near name":          {with("Report(pods)", "Report(pod█)"), "CK0103", shop},
 		"a near field":         {with("${target.Name}-settings", "${target.Na█m}-settings"), "CK0402", shop},
 		"a part of a kind":     {with("settings ConfigMap", "settings Config█map"), "CK0201", shop},
+		"all of a kind":        {with("pods []Pod", "pods []apps/v1/Po█d"), "CK0204", with("pods []Pod", "pods []v1/Pod")},
 		"another way to refer": {with("${target.Name}-settings", "${Na█me}-settings"), "CK0401", shop},
 		"a capital letter":     {with("Report(pods)", "re█port(pods)"), "CK0106", shop},
 		"what is unused":       {"alias D█ep apps/v1/Deployment\n" + shop, "CK0602", shop},

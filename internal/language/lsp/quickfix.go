@@ -26,10 +26,10 @@ type repair struct {
 	title string
 }
 
-// quickFixes returns what the hint of a diagnostic proposes, if that takes the diagnostic away.
+// quickFixes returns what the hint of a diagnostic proposes, if less is wrong then.
 func (w *workspace) quickFixes(ctx context.Context, d *document, dir *directory, found diag.Diagnostic) []codeAction {
 	for _, r := range repairs(d, found) {
-		if !w.helps(ctx, d, dir, found, r) {
+		if !w.helps(ctx, d, dir, r) {
 			continue
 		}
 		return []codeAction{{
@@ -102,22 +102,12 @@ func (d *document) lines(at ast.Range) ast.Range {
 	return r
 }
 
-// helps reports whether a document with the repair lacks the diagnostic, and has no error more.
-func (w *workspace) helps(ctx context.Context, d *document, dir *directory, found diag.Diagnostic, r repair) bool {
+// helps reports whether less is wrong with a document that has the repair.
+func (w *workspace) helps(ctx context.Context, d *document, dir *directory, r repair) bool {
 	repaired := *dir
 	repaired.documents = maps.Clone(dir.documents)
 	content := d.content[:r.Start] + r.with + d.content[r.End:]
 	repaired.documents[d.path] = newDocument(d.path, d.uri, d.version, newText(content, w.utf8))
 	w.analyze(ctx, &repaired)
-	return count(repaired.list, found) < count(dir.list, found) && repaired.list.Count(diag.Error) <= dir.list.Count(diag.Error)
-}
-
-func count(list diag.List, like diag.Diagnostic) int {
-	n := 0
-	for _, d := range list {
-		if d.Code == like.Code && d.Start.Filename == like.Start.Filename {
-			n++
-		}
-	}
-	return n
+	return len(repaired.list) < len(dir.list) && repaired.list.Count(diag.Error) <= dir.list.Count(diag.Error)
 }
