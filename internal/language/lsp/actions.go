@@ -55,7 +55,7 @@ func (w *workspace) implement(d *document, dir *directory, o occurrence) *codeAc
 		return nil
 	}
 	action := &codeAction{Title: fmt.Sprintf("Write the Go method for action %s", o.name), Kind: "refactor"}
-	if types := w.implementers(dir.path, o.decl); len(types) == 1 {
+	if types := w.goFiles.implementers(dir.path, o.decl); len(types) == 1 {
 		file, edits := w.stub(d, dir, o, types[0])
 		if file == nil {
 			return nil
@@ -85,7 +85,7 @@ func (w *workspace) implement(d *document, dir *directory, o occurrence) *codeAc
 // stub returns the edits that add a method to the file that has the other ones.
 func (w *workspace) stub(d *document, dir *directory, o occurrence, receiver string) (*goFile, []textEdit) {
 	method, packages := gen.Stub(dir.sound, filepath.Base(d.path), o.decl.Name.Text, o.name, receiver)
-	file := w.fileOf(dir.path, receiver)
+	file := w.goFiles.fileOf(dir.path, receiver)
 	if method == "" || file == nil {
 		return nil, nil
 	}
@@ -109,10 +109,10 @@ func (w *workspace) stub(d *document, dir *directory, o occurrence, receiver str
 }
 
 // fileOf returns the Go file with most of the methods of a type.
-func (w *workspace) fileOf(dir, receiver string) *goFile {
+func (g goFiles) fileOf(dir, receiver string) *goFile {
 	var best *goFile
 	most := 0
-	for _, f := range w.goFiles.in(dir) {
+	for _, f := range g.in(dir) {
 		n := f.methodsOf(receiver)
 		if f.document == "" && n > most {
 			best, most = f, n

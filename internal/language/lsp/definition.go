@@ -39,7 +39,7 @@ func (w *workspace) definition(ctx context.Context, p documentParams) []location
 	d, o, ok := w.named(ctx, p.TextDocument.URI, p.Position)
 	switch inGo := strings.HasSuffix(p.TextDocument.URI, ".go"); {
 	case ok && (!o.declares || inGo):
-		return w.declarations(d, o)
+		return d.declarations(o)
 	case ok && o.role != roleAlias:
 		var places []location
 		for _, place := range w.goPlaces(d, o) {
@@ -55,7 +55,7 @@ func (w *workspace) definition(ctx context.Context, p documentParams) []location
 }
 
 // declarations returns where a document declares a name.
-func (w *workspace) declarations(d *document, o occurrence) []location {
+func (d *document) declarations(o occurrence) []location {
 	var places []location
 	for _, other := range occurrences(d.tree) {
 		if other.same(o) && other.declares {

@@ -31,7 +31,7 @@ func (w *workspace) goPlaces(d *document, o occurrence) []goPlace {
 	var written, generated []goPlace
 	var implementers []string
 	if o.role == roleAction {
-		implementers = w.implementers(filepath.Dir(d.path), o.decl)
+		implementers = w.goFiles.implementers(filepath.Dir(d.path), o.decl)
 	}
 	for _, f := range w.goFiles.in(filepath.Dir(d.path)) {
 		switch f.document {
@@ -80,13 +80,13 @@ func (f *goFile) generatedNames(o occurrence) []*ast.Ident {
 
 // implementers returns the types of a directory that implement most of the actions of a manager,
 // sorted: a new action is not implemented yet.
-func (w *workspace) implementers(dir string, decl *dslast.Decl) []string {
+func (g goFiles) implementers(dir string, decl *dslast.Decl) []string {
 	actions := map[string]bool{}
 	for a := range dslast.All[*dslast.Action](decl) {
 		actions[a.Name.Text] = true
 	}
 	methods := map[string]int{}
-	for _, f := range w.goFiles.in(dir) {
+	for _, f := range g.in(dir) {
 		if f.document == "" && !strings.HasSuffix(f.path, "_test.go") {
 			f.methods(func(receiver string, method *ast.FuncDecl) {
 				if actions[method.Name.Name] && takesContext(method) {
