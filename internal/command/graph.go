@@ -92,7 +92,7 @@ func (o *graphOptions) run(cmd *cobra.Command, args []string) error {
 func (o *graphOptions) chosenFormat() (string, error) {
 	if o.format != "" {
 		if _, known := graphFormats[o.format]; !known {
-			return "", fmt.Errorf("--format %q: want one of %s", o.format, strings.Join(formatNames(), ", "))
+			return "", unknownFormat(o.format)
 		}
 		return o.format, nil
 	}
@@ -108,6 +108,10 @@ func (o *graphOptions) chosenFormat() (string, error) {
 	return "", fmt.Errorf("no format has the extension of %q: add --format with one of %s", o.output, strings.Join(formatNames(), ", "))
 }
 
+func unknownFormat(format string) error {
+	return fmt.Errorf("--format %q: want one of %s", format, strings.Join(formatNames(), ", "))
+}
+
 func (o *graphOptions) draw(w io.Writer, format string, decls []*ast.Decl) error {
 	switch format {
 	case "dot":
@@ -116,6 +120,9 @@ func (o *graphOptions) draw(w io.Writer, format string, decls []*ast.Decl) error
 		return drawing.Mermaid(w, manager.Graph("", decls...))
 	case "svg":
 		return layered.SVG(w, manager.Graph("Managers", decls...))
+	case "text":
+	default:
+		return unknownFormat(format)
 	}
 	branches := drawing.BoxBranches
 	if o.ascii {

@@ -41,7 +41,7 @@ and no other program, and "ctrlkit explain" says why an object is not ready.`,
 	addGroup(root, "check", "Check it, without a cluster:", newSimCommand(), newVetCommand(), newRBACCommand())
 	addGroup(root, "operate", "See what it does, and why:", newExplainCommand(), newTopCommand(), newViewCommand(), newOrphansCommand(), newImportCommand())
 	addGroup(root, "change", "Before an upgrade, and after a failure:", newPlanCommand(), newDiffCommand(), newRecordCommand(), newReplayCommand())
-	addGroup(root, "language", "The language (*.ctrlkit):", newGenerateCommand(), newCheckCommand(), newFmtCommand(), newGraphCommand())
+	addGroup(root, "language", "The language (*.ctrlkit):", newGenerateCommand(), newCheckCommand(), newFmtCommand(), newGraphCommand(), newLSPCommand())
 	root.AddCommand(newVersionCommand(), newSuperviseCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

@@ -51,6 +51,7 @@ var misuses = map[string]misuse{
 	"help":                      {many: words("nope")},
 	"import":                    {many: words("a b"), missing: words("--kubeconfig none"), dead: words("")},
 	"init":                      {many: words("a b")},
+	"lsp":                       {many: words("x")},
 	"orphans":                   {many: words("x"), missing: words("--kubeconfig none"), dead: words("")},
 	"plan":                      {few: words(""), many: words("a b"), missing: words(". --from none.yaml"), dead: words(".")},
 	"rbac":                      {missing: words("./nothing/...")},

@@ -21,7 +21,7 @@ var (
 	//go:embed skeleton_test.go.tmpl
 	skeletonTestText string
 
-	skeletonTemplate     = template.Must(template.New("skeleton").Funcs(template.FuncMap{"comment": comment}).Parse(skeletonText))
+	skeletonTemplate     = template.Must(template.New("skeleton").Parse(skeletonText))
 	skeletonTestTemplate = template.Must(template.New("skeleton test").Parse(skeletonTestText))
 )
 
@@ -33,9 +33,34 @@ type skeletonView struct {
 	Kind model.Kind // of the target
 }
 
-// SkeletonDoc is the comment of the method that implements the action.
-func (a actionView) SkeletonDoc() []string {
-	return append([]string{a.Name + " is not implemented" + colonIf(a.Doc)}, a.Doc...)
+// Stub is the first version of the method of a type that implements the action.
+func (a actionView) Stub(receiver string) string {
+	doc := append([]string{a.Name + " is not implemented" + colonIf(a.Doc)}, a.Doc...)
+	return fmt.Sprintf("%sfunc (impl *%s) %s {\n\treturn ctrlkit.RequeueIfError(errors.New(%q))\n}\n",
+		comment(doc), receiver, a.Signature(), a.Name+" is not implemented")
+}
+
+// Stub returns the first version of the method of a type that implements an action, and the packages
+// that it uses by their names. It returns "" if there is no such action in the package.
+func Stub(pkg *model.Package, document, manager, action, receiver string) (method string, packages map[string]string) {
+	m := managerNamed(pkg, document, manager)
+	if m == nil {
+		return "", nil
+	}
+	imports := newImports(pkg, documentNamed(pkg, document))
+	for _, a := range newManagerView(m, imports, newPackageNames(pkg)).Actions {
+		if a.Name == action {
+			method = a.Stub(receiver)
+		}
+	}
+	packages = map[string]string{}
+	used := qualifiers([]byte(method))
+	for path, name := range imports.names {
+		if used[name] {
+			packages[name] = path
+		}
+	}
+	return method, packages
 }
 
 // Skeletons returns two files for each document with actions: NAME_actions.go, in which every

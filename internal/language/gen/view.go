@@ -9,9 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/model"
 )
 
@@ -140,7 +137,11 @@ type managerWriter struct {
 }
 
 func newManagerView(manager *model.Manager, imports *imports, names *packageNames) *managerView {
-	w := &managerWriter{
+	return newManagerWriter(manager, imports, names).write()
+}
+
+func newManagerWriter(manager *model.Manager, imports *imports, names *packageNames) *managerWriter {
+	return &managerWriter{
 		manager: manager, imports: imports, names: names,
 		indexes: map[string]string{}, watches: map[string]string{}, fields: map[*model.State]string{}, maps: map[*model.State]string{},
 		private: unexported(manager.Name),
@@ -150,8 +151,13 @@ func newManagerView(manager *model.Manager, imports *imports, names *packageName
 			Names: namesOf(manager),
 		},
 	}
+}
+
+// write prepares the whole view.
+func (w *managerWriter) write() *managerView {
+	manager := w.manager
 	w.view.Target = w.kind(manager.Target)
-	if imports.isOutput(manager.Target.Package) {
+	if w.imports.isOutput(manager.Target.Package) {
 		w.view.Markers = "//\n// +kubebuilder:object:generate=false\n"
 	}
 	if len(w.view.Doc) == 0 {
@@ -461,16 +467,7 @@ func (w *managerWriter) addRules() {
 	for _, kind := range kinds {
 		names := w.addOnly(kind)
 		w.view.Unstructured = w.view.Unstructured || kind.Unstructured()
-		resource := kind.Resource
-		if resource == "" {
-			plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind})
-			resource = plural.Resource
-		}
-		group := kind.Group
-		if group == "" {
-			group = `""`
-		}
-		rule := fmt.Sprintf("// +kubebuilder:rbac:groups=%s,resources=%s,verbs=get;list;watch%s", group, resource, names)
+		rule := ruleOf(kind, names)
 		if !slices.Contains(w.view.Rules, rule) {
 			w.view.Rules = append(w.view.Rules, rule)
 		}

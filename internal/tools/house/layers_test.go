@@ -94,6 +94,7 @@ var layers = map[string]int{
 	"internal/language/dsl/checktest": 4,
 	"internal/language/gen":           1,
 	"internal/language/fix":           4, // reads documents
+	"internal/language/lsp":           5, // what editors ask of documents
 
 	// What looks at workflows and runs operators.
 	"ctrlkittest":                             8,

@@ -32,6 +32,10 @@ type Source struct {
 	// File is the name of the document in diagnostics.
 	File string
 	Text []byte
+	// Tree and Mistakes are what the parser returns for the text. The tree is nil if it has not been
+	// parsed.
+	Tree     *ast.File
+	Mistakes diag.List
 }
 
 // Check returns the model of the documents, and a diagnostic for everything that is wrong with
@@ -41,28 +45,14 @@ type Source struct {
 //   - Check reads no files. It calls the loader once, for all packages together.
 //   - The error is that of the loader.
 func Check(ctx context.Context, in Input, loader Loader) (*model.Package, diag.List, error) {
-	c := declare(in)
-	loaded, err := loader.Load(ctx, in.Dir, c.packagePaths())
+	a, err := Analyze(ctx, in, loader)
 	if err != nil {
 		return nil, nil, err
 	}
-	c.packages = loaded
-	result := &model.Package{Name: in.Name, Path: in.Path}
-	for _, d := range c.documents {
-		result.Documents = append(result.Documents, c.document(d))
+	if a.List.HasErrors() {
+		return nil, a.List, nil
 	}
-	c.managerCollisions()
-	c.noteSingles(result)
-	var list diag.List
-	for _, d := range c.documents {
-		d.warnUnused()
-		list = append(list, d.list...)
-	}
-	list = list.Sort()
-	if list.HasErrors() {
-		return nil, list, nil
-	}
-	return result, list, nil
+	return a.Package, a.List, nil
 }
 
 // declare parses the documents, and declares what they name.
@@ -71,8 +61,10 @@ func declare(in Input) *checker {
 	sources := slices.Clone(in.Sources)
 	slices.SortFunc(sources, func(a, b Source) int { return cmp.Compare(a.File, b.File) })
 	for _, source := range sources {
-		file, list := parser.Parse(source.File, source.Text)
-		c.documents = append(c.documents, newDocument(file, list, in.Path))
+		if source.Tree == nil {
+			source.Tree, source.Mistakes = parser.Parse(source.File, source.Text)
+		}
+		c.documents = append(c.documents, newDocument(source.Tree, slices.Clip(source.Mistakes), in.Path))
 	}
 	for _, d := range c.documents {
 		d.declare()

@@ -40,6 +40,8 @@ type Package struct {
 	Problem string
 	// Facts are read from the source.
 	Facts Facts
+	// Fset has the positions of the types, nil if they have none.
+	Fset *token.FileSet
 	// Definitions is true if the kinds are those of CustomResourceDefinitions: Types then has a type
 	// for each kind and no other, made of the schemas.
 	Definitions bool
@@ -109,7 +111,7 @@ func (e *goError) Error() string {
 func (e *goError) Unwrap() error { return e.err }
 
 func newPackage(pkg *packages.Package) *Package {
-	p := &Package{Types: pkg.Types}
+	p := &Package{Types: pkg.Types, Fset: pkg.Fset}
 	if len(pkg.Errors) > 0 {
 		p.Problem = pkg.Errors[0].Msg
 	}

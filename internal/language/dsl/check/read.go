@@ -49,7 +49,7 @@ func Read(dir string, files ...string) (Input, error) {
 		}
 		in.Sources = append(in.Sources, Source{File: file, Text: text})
 	}
-	in.Name, in.Path = goPackage(dir)
+	in.Name, in.Path = GoPackage(dir)
 	return in, nil
 }
 
@@ -70,11 +70,11 @@ func documentsIn(dir string) ([]string, error) {
 	return files, nil
 }
 
-// goPackage returns the name and the import path of the Go package in a directory.
+// GoPackage returns the name and the import path of the Go package in a directory.
 //
 //   - The name is that in its Go files, or else made from the name of the directory.
 //   - The path follows from the go.mod at or above the directory. Without one it is empty.
-func goPackage(dir string) (name, importPath string) {
+func GoPackage(dir string) (name, importPath string) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return "", ""

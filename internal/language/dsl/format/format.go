@@ -44,11 +44,11 @@ func Source(name string, src []byte) ([]byte, diag.List) {
 	if list.HasErrors() {
 		return nil, list
 	}
-	return layout(file), list
+	return Tree(file), list
 }
 
-// layout writes a tree that was parsed without errors.
-func layout(file *ast.File) []byte {
+// Tree formats a document that the parser found no error in.
+func Tree(file *ast.File) []byte {
 	var p printer
 	for i, item := range file.Items {
 		if i > 0 && separate(file.Items[i-1], item) {
