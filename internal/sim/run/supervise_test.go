@@ -183,7 +183,7 @@ func TestProgramsDoNotLearnOfTheClusterOfAPod(t *testing.T) {
 	argv := []string{self, probeArgument, "getenv:PATH", "getenv:KUBERNETES_SERVICE_HOST", "getenv:KUBERNETES_SERVICE_PORT"}
 	environment := []string{"KUBERNETES_SERVICE_PORT=8443", registry.Variable + "=" + os.Getenv(registry.Variable)}
 	var lines []string
-	p, err := StartProcess([]string{self}, argv, environment, nil, func(line string) { lines = append(lines, line) })
+	p, err := StartProcess([]string{self, supervisor.Name}, argv, environment, nil, func(line string) { lines = append(lines, line) })
 	must(t, err)
 	t.Cleanup(p.Stop)
 	<-p.Ended()
