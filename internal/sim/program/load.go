@@ -50,20 +50,10 @@ const (
 	spinningShare = 0.5
 )
 
-// looksPerMeasurement is how many times a run looks before it asks the kernel what each thread of the
-// process has used, which takes longer than all else that a run does while it waits.
-const looksPerMeasurement = 4
-
-// look notes what the process has used, now and then, and each time once nothing new has happened for
-// as long as is enough: what depends on that knows how slow the clock was.
-func (r *runner) look(enough time.Duration) {
-	r.looks++
-	if r.looks < looksPerMeasurement && r.history.idle() < enough {
-		return
-	}
+// look notes what the process has used.
+func (r *runner) look() {
 	ran, starved := r.process.Used()
-	r.history.clock.look(starved, time.Duration(r.looks)*lookEvery)
-	r.looks = 0
+	r.history.clock.look(starved, lookEvery)
 	r.load.add(sample{time.Since(r.history.clock.begun), ran, starved})
 }
 

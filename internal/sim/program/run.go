@@ -57,7 +57,6 @@ type runner struct {
 	checkpoints []snapshot.Snapshot
 	disturbed   map[int]bool // checkpoints, from 0, at which others were still in the way
 	load        load
-	looks       int     // since the load was measured
 	busiest     float64 // of the shares of a processor that the idle operator has used
 	resting     bool    // without faults, it uses next to nothing then
 	violations  []oracle.Violation
@@ -161,7 +160,7 @@ func (r *runner) ready(ctx context.Context) {
 			r.killed <- struct{}{}
 			return
 		case <-ticker.C:
-			r.look(r.Quiet / 2)
+			r.look()
 		}
 		if works, caughtUp := r.boundary.works(); works && caughtUp && r.history.idle() >= r.Quiet/2 {
 			return
@@ -315,7 +314,7 @@ func (r *runner) settle(ctx context.Context, want snapshot.Snapshot) (idle bool,
 				return true, err
 			}
 		case <-ticker.C:
-			r.look(enough)
+			r.look()
 		}
 		quiet := r.history.idle()
 		works, caughtUp := r.boundary.works()
