@@ -48,7 +48,6 @@ var withoutHostileText = map[string]string{
 	"help":                      "it prints the help of others",
 	"init":                      "it writes files, of words that it has checked",
 	"version":                   "it prints what it was built from",
-	"supervise-operator":        "it passes the output of an operator on",
 	"controlplane build":        "it compiles programs",
 	"controlplane start":        "it starts programs of its own",
 	"controlplane env":          "it prints paths",

@@ -24,6 +24,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/plan"
 	"github.com/ctrlkit/ctrlkit/internal/sim/recording"
 	"github.com/ctrlkit/ctrlkit/internal/sim/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/run/supervisor"
 	"github.com/ctrlkit/ctrlkit/internal/sim/trial"
 )
 
@@ -221,7 +222,7 @@ func (f *planFlags) base(cmd *cobra.Command) (*plan.Options, error) {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
 	o := &plan.Options{
-		Namespace: f.namespace, Supervisor: []string{self, superviseName}, Quiet: f.quiet, Timeout: f.timeout, Outside: f.outside, Webhooks: f.webhooks,
+		Namespace: f.namespace, Supervisor: []string{self, supervisor.Name}, Quiet: f.quiet, Timeout: f.timeout, Outside: f.outside, Webhooks: f.webhooks,
 		Progress: progressOf(cmd.ErrOrStderr()),
 	}
 	if f.logs {

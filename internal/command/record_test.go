@@ -29,7 +29,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/show/explanation"
 	"github.com/ctrlkit/ctrlkit/internal/sim/oracle"
 	"github.com/ctrlkit/ctrlkit/internal/sim/recording"
-	"github.com/ctrlkit/ctrlkit/internal/sim/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/run/supervisor"
 	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
 )
@@ -46,7 +46,7 @@ const recordingVariable = "CTRLKIT_TEST_RECORDING"
 // the argument "wrong".
 func TestReplay(t *testing.T) {
 	runScripts(t, "record", testscript.Params{Condition: func(name string) (bool, error) {
-		return name == "isolated" && run.CanIsolate() == nil, nil
+		return name == "isolated" && supervisor.CanIsolate() == nil, nil
 	}})
 }
 

@@ -42,7 +42,7 @@ and no other program, and "ctrlkit explain" says why an object is not ready.`,
 	addGroup(root, "operate", "See what it does, and why:", newExplainCommand(), newTopCommand(), newViewCommand(), newOrphansCommand(), newImportCommand())
 	addGroup(root, "change", "Before an upgrade, and after a failure:", newPlanCommand(), newDiffCommand(), newRecordCommand(), newReplayCommand())
 	addGroup(root, "language", "The language (*.ctrlkit):", newGenerateCommand(), newCheckCommand(), newFmtCommand(), newGraphCommand(), newLSPCommand())
-	root.AddCommand(newVersionCommand(), newSuperviseCommand())
+	root.AddCommand(newVersionCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	walk(root, func(cmd *cobra.Command) {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/run/supervisor"
 )
 
 // runFlags are the flags of "ctrlkit run".
@@ -148,7 +149,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return fmt.Errorf("finding this program: %w", err)
 	}
-	o.Supervisor = []string{self, superviseName}
+	o.Supervisor = []string{self, supervisor.Name}
 	o.Page = pageOfRun
 	o.Out, o.Err = unchanged(cmd.OutOrStdout()), unchanged(cmd.ErrOrStderr())
 	return asExit(run.Run(cmd.Context(), o), len(o.Until) > 0)

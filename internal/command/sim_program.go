@@ -24,6 +24,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/program"
 	simreport "github.com/ctrlkit/ctrlkit/internal/sim/report"
 	"github.com/ctrlkit/ctrlkit/internal/sim/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/run/supervisor"
 )
 
 // simProgram are the flags of ctrlkit sim --program.
@@ -106,7 +107,7 @@ func (f *simProgram) options(cmd *cobra.Command, o simOptions) (*program.Options
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
 	options := &program.Options{
-		Namespace: f.namespace, Supervisor: []string{self, superviseName}, Quiet: f.quiet, Settle: f.settle,
+		Namespace: f.namespace, Supervisor: []string{self, supervisor.Name}, Quiet: f.quiet, Settle: f.settle,
 		Parallel: f.parallel, Outside: f.outside, Progress: progressOf(cmd.ErrOrStderr()),
 	}
 	var said sync.Map
@@ -117,7 +118,7 @@ func (f *simProgram) options(cmd *cobra.Command, o simOptions) (*program.Options
 	}
 	if f.outside {
 		options.Parallel = 1 // they would use the same ports
-	} else if err := run.CanIsolate(); err != nil {
+	} else if err := supervisor.CanIsolate(); err != nil {
 		return nil, fmt.Errorf("the operator can't be kept from reaching what is outside the cluster: %w; --outside lets it", err)
 	}
 	if err := f.pick(options, o); err != nil {

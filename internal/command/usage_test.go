@@ -60,7 +60,6 @@ var misuses = map[string]misuse{
 	"run":                       {few: words(""), many: words("a b"), missing: words("./nothing")}, // without a cluster: run.txtar
 	"sim":                       {missing: words("./nothing")},
 	"sim report":                {few: words(""), missing: words("none.json")},
-	"supervise-operator":        {few: words("")},
 	"top":                       {many: words("x"), missing: words("--kubeconfig none"), dead: words("")},
 	"version":                   {many: words("x")},
 	"vet":                       {missing: words("./nothing")},

@@ -27,6 +27,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/plan"
 	"github.com/ctrlkit/ctrlkit/internal/sim/plan/plantest"
 	"github.com/ctrlkit/ctrlkit/internal/sim/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/run/supervisor"
 )
 
 // A Planner compares what plans of an operator say with what it does.
@@ -43,7 +44,7 @@ type Planner struct {
 // NewPlanner returns a planner for an operator that plantest.Main runs with arguments.
 func NewPlanner(t *testing.T, c *Cluster, plane *controlplane.ControlPlane, arguments ...string) *Planner {
 	t.Helper()
-	if err := run.CanIsolate(); err != nil {
+	if err := supervisor.CanIsolate(); err != nil {
 		t.Skip(err)
 	}
 	return &Planner{T: t, cluster: c, plane: plane, arguments: arguments, requests: map[string]int{}}

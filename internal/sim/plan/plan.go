@@ -24,6 +24,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/memory"
 	"github.com/ctrlkit/ctrlkit/internal/sim/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/run/supervisor"
 	"github.com/ctrlkit/ctrlkit/internal/sim/trial"
 )
 
@@ -190,7 +191,7 @@ func newPlanner(o Options) (_ *planner, err error) {
 	klog.SetLogger(logr.Discard()) // a real API server has a log of its own for what ours would print
 	p := &planner{Options: o, recorder: newRecorder(), unanswered: map[string]int{}}
 	if !o.Outside {
-		if err := run.CanIsolate(); err != nil {
+		if err := supervisor.CanIsolate(); err != nil {
 			return nil, fmt.Errorf("the operator can't be kept from reaching what is outside the cluster: %w; --outside lets it", err)
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/plan"
 	"github.com/ctrlkit/ctrlkit/internal/sim/plan/plantest"
 	"github.com/ctrlkit/ctrlkit/internal/sim/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/run/supervisor"
 	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
@@ -45,7 +46,7 @@ type world struct {
 func newWorld(t *testing.T, arguments ...string) *world {
 	t.Helper()
 	rings.Test(t, "it runs an operator as a process")
-	if err := run.CanIsolate(); err != nil {
+	if err := supervisor.CanIsolate(); err != nil {
 		t.Skip(err)
 	}
 	w := &world{t: t}

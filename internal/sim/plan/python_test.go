@@ -12,7 +12,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/plan"
 	"github.com/ctrlkit/ctrlkit/internal/sim/plan/plantest"
-	"github.com/ctrlkit/ctrlkit/internal/sim/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/run/supervisor"
 	"github.com/ctrlkit/ctrlkit/internal/sim/trial"
 	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
@@ -20,7 +20,7 @@ import (
 // An operator may be written in any language.
 func TestAnOperatorInPython(t *testing.T) {
 	rings.Explore(t, "starts Python, which takes long beside other work")
-	if err := run.CanIsolate(); err != nil {
+	if err := supervisor.CanIsolate(); err != nil {
 		t.Skip(err)
 	}
 	const python = "/usr/bin/python3" // that of the system, which has the packages of the system

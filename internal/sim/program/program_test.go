@@ -20,6 +20,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/plan/plantest"
 	"github.com/ctrlkit/ctrlkit/internal/sim/program"
 	"github.com/ctrlkit/ctrlkit/internal/sim/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/run/supervisor"
 	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
@@ -33,7 +34,7 @@ metadata: {name: shop, namespace: default, labels: {app: shop}}
 func optionsFor(t *testing.T, bug string) program.Options {
 	t.Helper()
 	rings.Test(t, "runs an operator as a process")
-	if err := run.CanIsolate(); err != nil {
+	if err := supervisor.CanIsolate(); err != nil {
 		t.Skip(err)
 	}
 	file := filepath.Join(t.TempDir(), "sample.yaml")

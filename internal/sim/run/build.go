@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/ctrlkit/ctrlkit/internal/sim/run/supervisor"
 )
 
 // ErrDoesNotCompile is returned by Build if the compiler refused the operator. The compiler's
@@ -36,7 +38,7 @@ func (p *Project) Build(ctx context.Context, progress func(string), complaints i
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	words := &buildOutput{progress: progress, dir: p.workDir}
 	cmd.Stderr = words
-	cmd.SysProcAttr = ownProcessGroup()
+	cmd.SysProcAttr = supervisor.OwnProcessGroup()
 	err = cmd.Run()
 	words.finish()
 	var exit *exec.ExitError

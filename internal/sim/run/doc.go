@@ -10,7 +10,7 @@
 //   - A Project describes the operator: its package, its definitions and samples, found by
 //     convention.
 //   - steps report the progress of the set-up.
-//   - Supervise runs the operator, and ends it when the process that started it ends.
+//   - A supervisor runs the operator, and ends it when the process that started it ends.
 //   - Watches feed a World, which holds the operator's objects and their children.
 //   - A display draws the World as a tree on a terminal, or writes a line per change to a pipe.
 //   - Conditions are evaluated on the World for --until.

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ctrlkit/ctrlkit/internal/sim/run/supervisor"
 	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 	"github.com/ctrlkit/ctrlkit/internal/tools/suite/merge/registry"
 )
@@ -22,7 +23,7 @@ func init() { reveal = func(dir string) error { return unix.Unmount(dir, 0) } }
 // it was given; without isolation it reaches all of that.
 func TestIsolatedPrograms(t *testing.T) {
 	rings.Test(t, "starts processes")
-	if err := CanIsolate(); err != nil {
+	if err := supervisor.CanIsolate(); err != nil {
 		t.Skip(err)
 	}
 	self, err := os.Executable()
@@ -48,18 +49,18 @@ func TestIsolatedPrograms(t *testing.T) {
 		"read:" + given, "read:" + config, "read:" + self, "read:" + file(work, "of-project"), "read:of-project", "write:" + filepath.Join(work, "log"),
 		"write:" + filepath.Join(home, "state"), "write:" + filepath.Join(os.TempDir(), "scratch"), "getenv:PATH", "getenv:HOME", "getenv:GIVEN",
 	}
-	reached := func(isolation *Isolation, reveals ...string) []string {
+	reached := func(isolation *supervisor.Isolation, reveals ...string) []string {
 		argv := slices.Concat([]string{self, probeArgument}, hidden, visible, reveals, []string{given})
-		environment := []string{superviseVariable + "=1h", "GIVEN=" + config, "HOME=" + home, registry.Variable + "=" + os.Getenv(registry.Variable)}
+		environment := []string{"GIVEN=" + config, "HOME=" + home, registry.Variable + "=" + os.Getenv(registry.Variable)}
 		var lines []string
-		p, err := StartProcess([]string{self}, argv, environment, isolation, func(line string) { lines = append(lines, line) })
+		p, err := StartProcess([]string{self, supervisor.Name}, argv, environment, isolation, func(line string) { lines = append(lines, line) })
 		must(t, err)
 		t.Cleanup(p.Stop)
 		<-p.Ended()
 		return lines
 	}
 	var unhidden []string
-	isolation := &Isolation{Socket: filepath.Join(t.TempDir(), "api.sock"), Address: "127.0.0.1:6443", Visible: func(dir string) { unhidden = append(unhidden, dir) }}
+	isolation := &supervisor.Isolation{Socket: filepath.Join(t.TempDir(), "api.sock"), Address: "127.0.0.1:6443", Visible: func(dir string) { unhidden = append(unhidden, dir) }}
 	got := reached(isolation, "reveal:/tmp", "reveal:"+home)
 	if len(unhidden) > 0 {
 		t.Skip("this machine does not let us hide ", unhidden)
@@ -82,18 +83,4 @@ func socket(t *testing.T, dir string) string {
 	must(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	return listener.Addr().String()
-}
-
-// What could not be hidden is said, and what the program has written is not taken for it.
-func TestIsolationSaysWhatIsVisible(t *testing.T) {
-	var visible, refused, lines []string
-	heard := Isolation{
-		Visible: func(text string) { visible = append(visible, text) }, Refused: func(text string) { refused = append(refused, text) },
-	}.heard(func(text string) { lines = append(lines, text) })
-	for _, line := range []string{visiblePrefix + "/run: operation not permitted", refusedPrefix + "example.com:443", "ctrlkit visible", ""} {
-		heard(line)
-	}
-	if !slices.Equal(visible, []string{"/run: operation not permitted"}) || !slices.Equal(refused, []string{"example.com:443"}) || len(lines) != 2 {
-		t.Errorf("visible %q, refused %q, lines %q", visible, refused, lines)
-	}
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/ctrlkit/ctrlkit/internal/sim/run/supervisor"
 )
 
 // superviseVariable makes the test binary a supervisor of the program in its arguments, with this
@@ -29,21 +31,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	argv := os.Args[1:]
-	if argv[0] == "--isolated" {
-		isolation, err := ParseIsolation(argv[1])
-		if err == nil {
-			err = isolation.Enter(os.Stdout)
-		}
-		if err != nil {
-			panic(err)
-		}
-		argv = argv[2:]
-	}
-	if argv[0] == "--" {
-		argv = argv[1:]
-	}
-	code, err := Supervise(os.Stdin, argv, grace, os.Stdout, os.Stderr)
+	code, err := supervisor.Supervise(os.Stdin, os.Args[1:], grace, os.Stdout, os.Stderr)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(127)

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/ctrlkit/ctrlkit/internal/sim/run/supervisor"
 )
 
 // keptLines is how many lines of the operator's log are kept for the report of its end: the stacks
@@ -30,14 +32,14 @@ type operator struct {
 	stopping sync.Once
 }
 
-// startOperator runs argv under the supervisor, which is the beginning of a command line. log
+// startOperator runs argv under a supervisor, whose command line begins with command. log
 // receives its output.
-func startOperator(supervisor, argv []string, environment []string, log *logTail) (*operator, error) {
-	return startIn(ownProcessGroup(), supervisor, argv, append(os.Environ(), environment...), log)
+func startOperator(command, argv []string, environment []string, log *logTail) (*operator, error) {
+	return startIn(supervisor.OwnProcessGroup(), command, argv, append(os.Environ(), environment...), log)
 }
 
-func startIn(group *syscall.SysProcAttr, supervisor, argv []string, environment []string, log *logTail) (*operator, error) {
-	commandLine := append(append(append([]string{}, supervisor...), "--"), argv...)
+func startIn(group *syscall.SysProcAttr, command, argv []string, environment []string, log *logTail) (*operator, error) {
+	commandLine := append(append(append([]string{}, command...), "--"), argv...)
 	cmd := exec.Command(commandLine[0], commandLine[1:]...)
 	cmd.Env = environment
 	cmd.SysProcAttr = group
@@ -62,11 +64,11 @@ func startIn(group *syscall.SysProcAttr, supervisor, argv []string, environment 
 // howItEnded describes how the operator ended. Call it only after ended is closed.
 func (o *operator) howItEnded() string {
 	code := o.cmd.ProcessState.ExitCode()
-	if code <= signalCode {
+	if code <= supervisor.SignalCode {
 		return o.cmd.ProcessState.String()
 	}
-	text := "signal: " + syscall.Signal(code-signalCode).String()
-	if syscall.Signal(code-signalCode) == syscall.SIGKILL {
+	text := "signal: " + syscall.Signal(code-supervisor.SignalCode).String()
+	if syscall.Signal(code-supervisor.SignalCode) == syscall.SIGKILL {
 		text += ", which the kernel sends when memory runs out"
 	}
 	return text
@@ -75,7 +77,7 @@ func (o *operator) howItEnded() string {
 // stop ends the operator and the processes that it started, and waits until they have ended.
 func (o *operator) stop() {
 	o.stopping.Do(func() {
-		_, _ = o.lifeline.Write([]byte{terminateRequest}) // an error means that the operator has already ended
+		_, _ = o.lifeline.Write([]byte{supervisor.TerminateRequest}) // an error means that the operator has already ended
 		<-o.ended
 		_ = o.lifeline.Close()
 	})

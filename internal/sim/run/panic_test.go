@@ -145,7 +145,7 @@ func TestOperatorEndedOfThisProgram(t *testing.T) {
 	dir, err := os.Getwd()
 	must(t, err)
 	r := &runner{project: &Project{ModuleDir: filepath.Dir(filepath.Dir(dir))}, program: filepath.Join(t.TempDir(), "op"), start: time.Now()}
-	r.operator = startTestOperator(t, fmt.Sprintf("unset %s; CTRLKIT_TEST_PANIC=1 exec %s -test.run '^%s$'", superviseVariable, self, t.Name()), nil)
+	r.operator = startTestOperator(t, fmt.Sprintf("CTRLKIT_TEST_PANIC=1 exec %s -test.run '^%s$'", self, t.Name()), nil)
 	err = r.operatorEnded()
 	if want := "it panicked: on purpose"; !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "run.TestOperatorEndedOfThisProgram, "+filepath.Join(dir, "panic_test.go")+":") {
 		t.Errorf("%v", err)

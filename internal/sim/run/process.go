@@ -7,29 +7,31 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/ctrlkit/ctrlkit/internal/sim/run/supervisor"
 )
 
 // A Process is a program that runs under a supervisor, so that it ends with the process that has
 // started it, even if that is killed.
 type Process struct{ *operator }
 
-// StartProcess starts a program. supervisor is the beginning of a command line that calls
-// [Supervise] with the arguments after "--", environment is added to that of this process, and line
+// StartProcess starts a program. command is the beginning of the command line of a
+// supervisor, environment is added to that of this process, and line
 // is called for each line that the program writes; it may be nil. If isolation is not nil, the
 // program reaches nothing but its address, sees no files but those that it was given, and gets
 // little of the environment of this process. Where that runs in a Pod, the program does not learn of its
 // cluster: a client that finds the variable, even an empty one, takes it instead of a kubeconfig.
-func StartProcess(supervisor, argv, environment []string, isolation *Isolation, line func(string)) (*Process, error) {
-	group := ownProcessGroup()
+func StartProcess(command, argv, environment []string, isolation *supervisor.Isolation, line func(string)) (*Process, error) {
+	group := supervisor.OwnProcessGroup()
 	inherited := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "KUBERNETES_SERVICE_") })
 	if isolation != nil {
-		if err := isolation.around(argv, environment); err != nil {
+		if err := isolation.Around(argv, environment); err != nil {
 			return nil, err
 		}
-		group, inherited, line = isolatedProcessGroup(), isolation.environment(), isolation.heard(line)
-		supervisor = slices.Concat(supervisor, isolation.arguments())
+		group, inherited, line = supervisor.IsolatedProcessGroup(), isolation.Environment(), isolation.Heard(line)
+		command = slices.Concat(command, isolation.Arguments())
 	}
-	o, err := startIn(group, supervisor, argv, append(inherited, environment...), &logTail{pass: line})
+	o, err := startIn(group, command, argv, append(inherited, environment...), &logTail{pass: line})
 	if err != nil {
 		return nil, err
 	}

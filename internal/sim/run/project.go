@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/ctrlkit/ctrlkit/internal/sim/run/supervisor"
 )
 
 // Project is the operator's package, as the go command describes it.
@@ -65,7 +67,7 @@ func findPackage(ctx context.Context, arg string) (*Project, error) {
 
 	cmd := exec.CommandContext(ctx, "go", "list", "-e", "-json=Name,ImportPath,Dir,Module,Error", "--", p.pattern)
 	cmd.Dir = p.workDir
-	cmd.SysProcAttr = ownProcessGroup() // Ctrl-C ends it through ctx
+	cmd.SysProcAttr = supervisor.OwnProcessGroup() // Ctrl-C ends it through ctx
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	output, err := cmd.Output()

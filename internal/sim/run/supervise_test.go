@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ctrlkit/ctrlkit/internal/sim/run/supervisor"
 	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 	"github.com/ctrlkit/ctrlkit/internal/tools/suite/merge/registry"
 )
@@ -74,7 +75,7 @@ func TestSuperviseKillsWhenItsHolderIsGone(t *testing.T) {
 
 func TestSuperviseTerminatesOnRequest(t *testing.T) {
 	s := supervise(t, time.Hour, `trap 'echo bye; exit 7' TERM; sleep 1000 & echo up; wait`)
-	if _, err := s.lifeline.Write([]byte{terminateRequest}); err != nil {
+	if _, err := s.lifeline.Write([]byte{supervisor.TerminateRequest}); err != nil {
 		t.Fatal(err)
 	}
 	if output, code := s.gone(t); output != "bye\n" || code != 7 {
@@ -84,7 +85,7 @@ func TestSuperviseTerminatesOnRequest(t *testing.T) {
 
 func TestSuperviseKillsAfterTheGrace(t *testing.T) {
 	s := supervise(t, 50*time.Millisecond, stubborn)
-	if _, err := s.lifeline.Write([]byte{terminateRequest, terminateRequest}); err != nil {
+	if _, err := s.lifeline.Write([]byte{supervisor.TerminateRequest, supervisor.TerminateRequest}); err != nil {
 		t.Fatal(err)
 	}
 	s.gone(t)
@@ -92,7 +93,7 @@ func TestSuperviseKillsAfterTheGrace(t *testing.T) {
 
 func TestSuperviseKillsAtOnceDuringTheGrace(t *testing.T) {
 	s := supervise(t, time.Hour, stubborn)
-	if _, err := s.lifeline.Write([]byte{terminateRequest}); err != nil {
+	if _, err := s.lifeline.Write([]byte{supervisor.TerminateRequest}); err != nil {
 		t.Fatal(err)
 	}
 	_ = s.lifeline.Close()
@@ -107,7 +108,7 @@ func TestSupervisePassesTheExitCodeOnAndLeavesNothing(t *testing.T) {
 }
 
 func TestSuperviseSaysThatItCannotStart(t *testing.T) {
-	_, err := Supervise(strings.NewReader(""), []string{"/nonexistent/program"}, time.Second, io.Discard, io.Discard)
+	_, err := supervisor.Supervise(strings.NewReader(""), []string{"/nonexistent/program"}, time.Second, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "starting the operator") {
 		t.Errorf("got %v", err)
 	}
@@ -118,7 +119,7 @@ func startTestOperator(t *testing.T, script string, pass func(string)) *operator
 	rings.Test(t, "starts processes")
 	self, err := os.Executable()
 	must(t, err)
-	o, err := startOperator([]string{self}, []string{"sh", "-c", script}, []string{superviseVariable + "=1h"}, &logTail{pass: pass})
+	o, err := startOperator([]string{self, supervisor.Name}, []string{"sh", "-c", script}, nil, &logTail{pass: pass})
 	must(t, err)
 	t.Cleanup(o.stop)
 	return o
@@ -180,9 +181,9 @@ func TestProgramsDoNotLearnOfTheClusterOfAPod(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
 	argv := []string{self, probeArgument, "getenv:PATH", "getenv:KUBERNETES_SERVICE_HOST", "getenv:KUBERNETES_SERVICE_PORT"}
-	environment := []string{superviseVariable + "=1h", "KUBERNETES_SERVICE_PORT=8443", registry.Variable + "=" + os.Getenv(registry.Variable)}
+	environment := []string{"KUBERNETES_SERVICE_PORT=8443", registry.Variable + "=" + os.Getenv(registry.Variable)}
 	var lines []string
-	p, err := StartProcess([]string{self}, argv, environment, nil, func(line string) { lines = append(lines, line) })
+	p, err := StartProcess([]string{self, supervisor.Name}, argv, environment, nil, func(line string) { lines = append(lines, line) })
 	must(t, err)
 	t.Cleanup(p.Stop)
 	<-p.Ended()

@@ -6,7 +6,6 @@ package run
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -18,22 +17,17 @@ import (
 func (p *Process) Used() (ran, starved time.Duration) { return used(p.cmd.Process.Pid) }
 
 func used(pid int) (ran, starved time.Duration) {
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	tasks := fmt.Sprintf("/proc/%d/task/", pid)
+	threads, err := os.ReadDir(tasks)
 	if err != nil {
 		return 0, 0
 	}
 	for _, thread := range threads {
-		var running, waiting int64 // nanoseconds
-		if said, err := os.ReadFile(filepath.Join(thread, "schedstat")); err == nil {
-			if _, err := fmt.Sscan(string(said), &running, &waiting); err == nil {
-				ran, starved = ran+time.Duration(running), starved+time.Duration(waiting)
-			}
+		said := wordsIn(tasks + thread.Name() + "/schedstat")
+		if len(said) > 1 {
+			ran, starved = ran+nanoseconds(said[0]), starved+nanoseconds(said[1])
 		}
-		children, err := os.ReadFile(filepath.Join(thread, "children"))
-		if err != nil {
-			continue
-		}
-		for _, child := range strings.Fields(string(children)) {
+		for _, child := range wordsIn(tasks + thread.Name() + "/children") {
 			if id, err := strconv.Atoi(child); err == nil {
 				r, s := used(id)
 				ran, starved = ran+r, starved+s
@@ -41,4 +35,21 @@ func used(pid int) (ran, starved time.Duration) {
 		}
 	}
 	return ran, starved
+}
+
+// wordsIn returns the words of a file, none if it can't be read: a thread may have ended.
+func wordsIn(path string) []string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(data))
+}
+
+func nanoseconds(text string) time.Duration {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(n)
 }

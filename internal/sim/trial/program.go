@@ -10,6 +10,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/memory"
 	"github.com/ctrlkit/ctrlkit/internal/sim/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/run/supervisor"
 )
 
 // Program is an operator as a process.
@@ -36,10 +37,10 @@ func (p Program) Start(c *memory.Cluster, in Confinement, line func(string)) (pr
 	for i := range argv {
 		argv[i] = strings.ReplaceAll(argv[i], "{kubeconfig}", c.Kubeconfig())
 	}
-	var isolation *run.Isolation
+	var isolation *supervisor.Isolation
 	release = func() {}
 	if !in.Outside {
-		isolation = &run.Isolation{
+		isolation = &supervisor.Isolation{
 			Socket: filepath.Join(in.Directory, "api.sock"), Address: strings.TrimPrefix(c.Config().Host, "https://"), Refused: in.Refused, Visible: in.Visible,
 		}
 		if release, err = isolation.Forward(); err != nil {

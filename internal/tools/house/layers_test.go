@@ -132,6 +132,7 @@ var layers = map[string]int{
 	"sim/testdata/guide":                      8,
 	"internal/cluster/markers":                2,
 	"internal/sim/run":                        7,
+	"internal/sim/run/supervisor":             1,
 	"internal/show/difference":                1,
 	"internal/sim/transition":                 2,
 	"internal/sim/trial":                      8,

@@ -27,6 +27,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/sim/plan/plantest"
 	"github.com/ctrlkit/ctrlkit/internal/sim/program"
 	"github.com/ctrlkit/ctrlkit/internal/sim/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/run/supervisor"
 	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 	"github.com/ctrlkit/ctrlkit/sim"
 )
@@ -84,7 +85,7 @@ func optionsOf(t *testing.T, name string, w sim.Workload) program.Options {
 	if slices.Contains(virtual, w.Name) {
 		t.Skip("needs virtual time")
 	}
-	if err := run.CanIsolate(); err != nil {
+	if err := supervisor.CanIsolate(); err != nil {
 		t.Skip(err)
 	}
 	definitions, err := run.ReadDefinitions([]string{"crd/widgets.yaml"})

@@ -177,10 +177,11 @@ func isVersionOf(name string, value any, isVersion func(string) bool) bool {
 	return copiedVersion.MatchString(name) && isVersion(text)
 }
 
+// separators are what separates the words of a key.
+var separators = strings.NewReplacer("-", "", "_", "", ".", "")
+
 // plainKey returns a key in small letters, without what separates its words.
-func plainKey(key string) string {
-	return strings.NewReplacer("-", "", "_", "", ".", "").Replace(strings.ToLower(key))
-}
+func plainKey(key string) string { return separators.Replace(strings.ToLower(key)) }
 
 // relative says whether an observed generation is the present one.
 func relative(observed, generation int64) string {

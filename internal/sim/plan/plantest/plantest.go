@@ -8,63 +8,34 @@ package plantest
 import (
 	"fmt"
 	"os"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/run"
+	"github.com/ctrlkit/ctrlkit/internal/sim/run/supervisor"
 	"github.com/ctrlkit/ctrlkit/internal/sim/trial"
 	"github.com/ctrlkit/ctrlkit/internal/tools/suite/merge/registry"
 )
 
-// The first argument of the test binary says what it is.
-const (
-	superviseArgument = "supervise"
-	operatorArgument  = "operate"
-)
+// operatorArgument is the first argument of the test binary that is the operator.
+const operatorArgument = "operate"
 
 // Main is called first in TestMain. It returns in the process of the tests, and ends the others:
 // operate is the operator, which gets the arguments of Program and the cluster of KUBECONFIG.
 func Main(operate func(arguments []string) error) {
-	if len(os.Args) < 2 {
+	if len(os.Args) < 2 || os.Args[1] != operatorArgument {
 		return
 	}
-	switch os.Args[1] {
-	case superviseArgument:
-		os.Exit(supervise(os.Args[2:]))
-	case operatorArgument:
-		arguments := os.Args[2:]
-		os.Args = os.Args[:1]
-		if err := operate(arguments); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-}
-
-func supervise(arguments []string) int {
-	dash := slices.Index(arguments, "--")
-	if i := slices.Index(arguments, "--isolated"); i >= 0 {
-		isolation, err := run.ParseIsolation(arguments[i+1])
-		if err == nil {
-			err = isolation.Enter(os.Stdout)
-		}
-		if err != nil {
-			fmt.Println(err)
-			return 1
-		}
-	}
-	code, err := run.Supervise(os.Stdin, arguments[dash+1:], time.Second, os.Stdout, os.Stderr)
-	if err != nil {
+	arguments := os.Args[2:]
+	os.Args = os.Args[:1]
+	if err := operate(arguments); err != nil {
 		fmt.Println(err)
-		return 1
+		os.Exit(1)
 	}
-	return code
+	os.Exit(0)
 }
 
 // Supervisor returns the command line of the supervisor.
-func Supervisor(t testing.TB) []string { return []string{executable(t), superviseArgument} }
+func Supervisor(t testing.TB) []string { return []string{executable(t), supervisor.Name} }
 
 // Program returns the operator with arguments.
 func Program(t testing.TB, arguments ...string) trial.Program {

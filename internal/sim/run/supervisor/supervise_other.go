@@ -3,8 +3,8 @@
 
 //go:build !linux
 
-package run
+package supervisor
 
 import "syscall"
 
-func superviseAttributes() *syscall.SysProcAttr { return ownProcessGroup() }
+func superviseAttributes() *syscall.SysProcAttr { return OwnProcessGroup() }

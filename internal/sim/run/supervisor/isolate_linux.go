@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package run
+package supervisor
 
 import (
 	"cmp"
@@ -22,18 +22,18 @@ import (
 // CanIsolate returns why programs can't run in a network of their own on this machine, or nil.
 func CanIsolate() error {
 	cmd := exec.Command("true")
-	cmd.SysProcAttr = isolatedProcessGroup()
+	cmd.SysProcAttr = IsolatedProcessGroup()
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("this machine gives processes no network of their own: %w", err)
 	}
 	return nil
 }
 
-// isolatedProcessGroup starts a process in a group, a network and file systems of its own. It is
+// IsolatedProcessGroup starts a process in a group, a network and file systems of its own. It is
 // root in there, which is what it takes to bring up the loopback interface and to hide directories,
 // and has the rights of the user outside.
-func isolatedProcessGroup() *syscall.SysProcAttr {
-	attributes := ownProcessGroup()
+func IsolatedProcessGroup() *syscall.SysProcAttr {
+	attributes := OwnProcessGroup()
 	attributes.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWNS
 	attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 	attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}

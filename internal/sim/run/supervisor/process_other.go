@@ -3,7 +3,7 @@
 
 //go:build !unix
 
-package run
+package supervisor
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// ownProcessGroup does nothing: there are no process groups here.
-func ownProcessGroup() *syscall.SysProcAttr { return nil }
+// OwnProcessGroup does nothing: there are no process groups here.
+func OwnProcessGroup() *syscall.SysProcAttr { return nil }
 
 // terminateGroup ends a process at once: nothing else reaches it from another process.
 func terminateGroup(cmd *exec.Cmd) error { return killGroup(cmd) }

@@ -3,7 +3,7 @@
 
 //go:build !linux
 
-package run
+package supervisor
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ func CanIsolate() error {
 	return errors.New("processes have no networks of their own on " + runtime.GOOS)
 }
 
-func isolatedProcessGroup() *syscall.SysProcAttr { return ownProcessGroup() }
+func IsolatedProcessGroup() *syscall.SysProcAttr { return OwnProcessGroup() }
 
 func loopbackUp() error { return CanIsolate() }
 

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package run
+package supervisor
 
 import (
 	"encoding/json"
@@ -41,17 +41,19 @@ type Isolation struct {
 	Hide, Keep []string // directories that are empty, and what stays in them
 }
 
-// arguments returns what the supervisor is called with: two arguments.
-func (i Isolation) arguments() []string {
+// Arguments returns what the supervisor is called with: two arguments.
+func (i Isolation) Arguments() []string {
 	text, _ := json.Marshal(i) //nolint:errcheck // it has strings only
-	return []string{"--isolated", string(text)}
+	return []string{isolated, string(text)}
 }
 
-// ParseIsolation reads the value of --isolated.
-func ParseIsolation(value string) (*Isolation, error) {
+const isolated = "--isolated"
+
+// parseIsolation reads the value of --isolated.
+func parseIsolation(value string) (*Isolation, error) {
 	i := &Isolation{}
 	if err := json.Unmarshal([]byte(value), i); err != nil {
-		return nil, fmt.Errorf("--isolated: %w", err)
+		return nil, fmt.Errorf("%s: %w", isolated, err)
 	}
 	return i, nil
 }
@@ -59,14 +61,14 @@ func ParseIsolation(value string) (*Isolation, error) {
 // passed are the variables of the user's environment that isolated programs get, too.
 var passed = regexp.MustCompile(`^(PATH|LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|USER|LOGNAME|HOME)=`)
 
-// environment returns what of the user's environment an isolated program gets.
-func (i Isolation) environment() []string {
+// Environment returns what of the user's environment an isolated program gets.
+func (i Isolation) Environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool { return !passed.MatchString(v) })
 }
 
-// around sets what is hidden, and what stays because the program was given it: its own files, the
+// Around sets what is hidden, and what stays because the program was given it: its own files, the
 // directory in which it runs, and files that its arguments and environment name.
-func (i *Isolation) around(argv, environment []string) error {
+func (i *Isolation) Around(argv, environment []string) error {
 	var err error
 	if i.Directory, err = os.Getwd(); err != nil {
 		return fmt.Errorf("isolating the operator: %w", err)
@@ -99,8 +101,8 @@ func (i *Isolation) around(argv, environment []string) error {
 	return nil
 }
 
-// heard passes the lines of a supervisor on, and what it says itself to the functions of i.
-func (i Isolation) heard(line func(string)) func(string) {
+// Heard passes the lines of a supervisor on, and what it says itself to the functions of i.
+func (i Isolation) Heard(line func(string)) func(string) {
 	return func(text string) {
 		for prefix, f := range map[string]func(string){refusedPrefix: i.Refused, visiblePrefix: i.Visible} {
 			if said, ok := strings.CutPrefix(text, prefix); ok {
@@ -126,11 +128,11 @@ func (i Isolation) Forward() (stop func(), err error) {
 	return func() { _ = listener.Close() }, nil //nolint:errcheck // nothing was written
 }
 
-// Enter is called in the network and the file systems of the program, before [Supervise] starts it
+// enter is called in the network and the file systems of the program, before [Supervise] starts it
 // on the same goroutine: it hides what is to be hidden, makes Address lead to Socket, and starts
 // the proxy, whose address it puts into the environment. says receives what [Isolation.Refused] and
 // [Isolation.Visible] are called with.
-func (i Isolation) Enter(says io.Writer) error {
+func (i Isolation) enter(says io.Writer) error {
 	if err := loopbackUp(); err != nil {
 		return err
 	}

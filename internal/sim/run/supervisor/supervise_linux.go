@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package run
+package supervisor
 
 import "syscall"
 

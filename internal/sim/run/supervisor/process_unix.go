@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package run
+package supervisor
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 	"syscall"
 )
 
-// ownProcessGroup starts a process in a group of its own: the terminal's Ctrl-C does not reach it,
+// OwnProcessGroup starts a process in a group of its own: the terminal's Ctrl-C does not reach it,
 // and one signal reaches it and the processes that it starts.
-func ownProcessGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func OwnProcessGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // terminateGroup asks the group of a started process to end.
 func terminateGroup(cmd *exec.Cmd) error { return signalGroup(cmd, syscall.SIGTERM) }

@@ -1,7 +1,7 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package run
+package supervisor
 
 import (
 	"errors"
@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// terminateRequest is the byte that asks a supervisor to terminate its program.
-const terminateRequest = 't'
+// TerminateRequest is the byte that asks a supervisor to terminate its program.
+const TerminateRequest = 't'
 
-// The exit code of a program that a signal ended is signalCode plus the number of the signal.
-const signalCode = 128
+// The exit code of a program that a signal ended is SignalCode plus the number of the signal.
+const SignalCode = 128
 
 // Supervise runs a program until it ends by itself, or until the process that holds the other end
 // of lifeline ends it:
@@ -55,7 +55,7 @@ func Supervise(lifeline io.Reader, argv []string, grace time.Duration, stdout, s
 				return -1, fmt.Errorf("waiting for the operator: %w", err)
 			}
 			if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-				return signalCode + int(status.Signal()), nil
+				return SignalCode + int(status.Signal()), nil
 			}
 			return cmd.ProcessState.ExitCode(), nil
 		case request, open := <-requests:
@@ -63,7 +63,7 @@ func Supervise(lifeline io.Reader, argv []string, grace time.Duration, stdout, s
 			case !open:
 				requests = nil
 				_ = killGroup(cmd) // the reader of an error is gone
-			case request == terminateRequest && deadline == nil:
+			case request == TerminateRequest && deadline == nil:
 				_ = terminateGroup(cmd) // if it fails, the deadline kills the group
 				deadline = time.After(grace)
 			}
