@@ -104,7 +104,7 @@ release: ## Build the archives of a release into dist, and tag it: VERSION=v0.1.
 	@git tag --annotate --message "ctrlkit $(VERSION)" controlplane/kubernetes/$(VERSION)
 	@GORELEASER_CURRENT_TAG=$(VERSION) $(GORELEASER) release --clean --skip=publish || { git tag --delete $(VERSION) controlplane/kubernetes/$(VERSION); exit 1; }
 	@echo "To publish: git push origin $(VERSION) controlplane/kubernetes/$(VERSION)"
-	@echo "            gh release create $(VERSION) dist/*.tar.gz dist/*.zip dist/checksums.txt dist/krew/ctrlkit.yaml"
+	@echo "            gh release create $(VERSION) dist/*.tar.gz dist/*.zip dist/*.cdx.json dist/checksums.txt dist/krew/ctrlkit.yaml"
 
 .PHONY: bench
 bench: ## Measure operators side by side on the real control plane, some fifteen minutes; BENCH="-help" for more

@@ -50,10 +50,19 @@ func report(w io.Writer, used *cobra.Command, err error) {
 		return
 	}
 	fmt.Fprintf(w, "%s: %v\n", used.Root().DisplayName(), err)
+	if text := err.Error(); strings.Contains(text, noGo) && !strings.Contains(text, installGo) {
+		fmt.Fprintln(w, "Install Go from "+installGo+": this command compiles or reads Go with it.")
+	}
 	if mistake := (*usageMistake)(nil); exitCode(err) == exitUsage || errors.As(err, &mistake) {
 		fmt.Fprintf(w, "Run '%s --help' for usage.\n", used.CommandPath())
 	}
 }
+
+const (
+	// noGo is in the errors of all that start the go command, also of go/packages, which wraps none.
+	noGo      = `exec: "go": executable file not found`
+	installGo = "https://go.dev/dl"
+)
 
 // nameAsPlugin makes usage texts say "kubectl ctrlkit" if the program is called kubectl-ctrlkit.
 func nameAsPlugin(root *cobra.Command, program string) {

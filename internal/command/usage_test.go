@@ -4,6 +4,7 @@
 package command
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -136,6 +137,28 @@ func TestNoCommandPrintsThePasswordOfAnEndpoint(t *testing.T) {
 			if text, code := ended(t, args...); code == 0 || strings.Contains(text, "canary") {
 				t.Errorf("%q: exit code %d:\n%s", args, code, text)
 			}
+		}
+	}
+}
+
+// Each command that needs the go command says so, and where to get it, on a machine without.
+func TestWithoutGo(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	t.Chdir(dir)
+	if err := os.WriteFile("a.ctrlkit", []byte("bind v1 \"k8s.io/api/core/v1\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"check a.ctrlkit", "generate a.ctrlkit", "run --on memory .", "sim .", "vet .", "rbac .", "controlplane build"} {
+		root := New()
+		root.SetArgs(strings.Fields(line))
+		var out bytes.Buffer
+		root.SetOut(&out)
+		root.SetErr(&out)
+		used, err := root.ExecuteContextC(t.Context())
+		report(&out, used, err)
+		if err == nil || !strings.Contains(out.String(), installGo) {
+			t.Errorf("ctrlkit %s: %v\n%s", line, err, out.String())
 		}
 	}
 }
