@@ -77,7 +77,7 @@ func TestExplainWatchEnds(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"rwexternal/nobody", "--watch", "--endpoint", "none"}, exitFound, "RWExternal default/nobody does not exist"},
+		{[]string{"rwexternal/absent", "--watch", "--endpoint", "none"}, exitFound, "RWExternal default/absent does not exist"},
 		{[]string{"--all", "-w"}, exitUsage, "ctrlkit top shows all objects"},
 	} {
 		if _, code, err := d.run(t, test.args...); code != test.code || err == nil || !strings.Contains(err.Error(), test.want) {
