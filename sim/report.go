@@ -241,7 +241,7 @@ func (s *settings) off() []report.Off {
 		list = append(list, report.Off{Oracle: name, Reason: s.without[name]})
 	}
 	for _, kind := range slices.Sorted(maps.Keys(s.skipped)) {
-		list = append(list, report.Off{Fault: kind.String(), Reason: s.skipped[kind]})
+		list = append(list, report.Off{Fault: kind.Plain("any"), Reason: s.skipped[kind]})
 	}
 	for _, kind := range slices.Sorted(maps.Keys(s.rules.Keeps)) {
 		list = append(list, report.Off{Declared: "keeps " + kind, Reason: s.rules.Keeps[kind]})

@@ -34,6 +34,7 @@ type explainFlags struct {
 	namespace string
 	output    *choice
 	all       bool
+	watch     bool
 }
 
 func newExplainCommand() *cobra.Command {
@@ -53,16 +54,23 @@ without the API server, what the operator knows.
 
 With --all, all objects are grouped by what is in their way, those that are stuck first.
 
+With --watch, the explanation is printed again when more than its ages has changed, in a terminal in
+the place of the last one, until Ctrl-C.
+
 Exit codes: 0 the object is ready, 1 it is not, is being deleted, does not exist or could not be
-read, 2 wrong usage.`,
+read, 2 wrong usage; 130 Ctrl-C has ended --watch.`,
 		Example: `  ctrlkit explain cronjob.batch.ctrlkit.dev/hello
   ctrlkit explain database/db -n shop
+  ctrlkit explain database/db -n shop --watch
   ctrlkit explain --all
   kubectl port-forward -n shop-system deploy/operator 8443 &
   export CTRLKIT_TOKEN=$(kubectl create token -n shop-system explainer)
   ctrlkit explain database/db --endpoint https://localhost:8443 --insecure
   ctrlkit explain database/db -o json | jq '.report.controllers[].steps'`,
 		Args: func(cmd *cobra.Command, args []string) error {
+			if flags.all && flags.watch {
+				return &exitError{exitUsage, errors.New("--all with --watch: ctrlkit top shows all objects, again and again")}
+			}
 			if flags.all {
 				return arguments(0, 1)(cmd, args)
 			}
@@ -80,6 +88,7 @@ read, 2 wrong usage.`,
 	flags.register(cmd)
 	set.StringVarP(&flags.namespace, "namespace", "n", "", "the `NAMESPACE` of the object (default that of the context)")
 	set.BoolVar(&flags.all, "all", false, "explain all objects, of a kind or of all, grouped by what is in their way")
+	set.BoolVarP(&flags.watch, "watch", "w", false, "explain it again whenever it changes, until Ctrl-C")
 	flags.output = outputFlag(cmd, "text", "json")
 	return cmd
 }
@@ -134,14 +143,19 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	x, err := f.explanation(cmd.Context(), config, kind, namespace, name)
+	ask := func(ctx context.Context) (*explanation.Explanation, error) {
+		return f.explanation(ctx, config, kind, namespace, name)
+	}
+	if f.watch {
+		return f.watchExplanation(cmd, ask)
+	}
+	x, err := ask(cmd.Context())
 	if err != nil {
 		return err
 	}
-	if f.output.value == "json" {
-		err = writeJSON(cmd.OutOrStdout(), x)
-	} else {
-		err = x.Write(cmd.OutOrStdout())
+	text, err := f.printed(x)
+	if err == nil {
+		_, err = io.WriteString(cmd.OutOrStdout(), text)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the explanation: %w", err)

@@ -21,7 +21,6 @@ import (
 	human "k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/rest"
 
-	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 	"github.com/ctrlkit/ctrlkit/internal/show/view"
 	"github.com/ctrlkit/ctrlkit/journal"
 )
@@ -76,9 +75,8 @@ func (f *topFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	out, isFile := fileOf(cmd.OutOrStdout())
-	if f.output.value == "text" && isFile && term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb" {
-		return (&topScreen{flags: f, config: config, ask: ask, out: out, filter: f.text}).run(cmd.Context())
+	if terminal, ok := screenOf(cmd.OutOrStdout()); ok && f.output.value == "text" {
+		return (&topScreen{flags: f, config: config, ask: ask, filter: f.text}).run(cmd.Context(), terminal)
 	}
 	sum, err := ask(cmd.Context(), f.text)
 	if err != nil {
@@ -220,33 +218,23 @@ func groupLines(g *view.Group, now time.Time, chosen int) []string {
 	return []string{head, "    " + before + strings.Join(names, ", ") + more}
 }
 
-// cutLine returns a line without what acts on a terminal, and cuts what does not fit.
-func cutLine(text string, width int) string {
-	text = printable.Line(text)
-	if width <= 0 || utf8.RuneCountInString(text) <= width {
-		return text
-	}
-	return string([]rune(text)[:width-1]) + "…"
-}
-
 // A topScreen shows summaries in a terminal.
 type topScreen struct {
 	flags  *topFlags
 	config *rest.Config
 	ask    summarizer
-	out    *os.File
 
 	filter   string
 	typing   bool
 	selected int
 	object   int // of the group that is selected
 	sum      view.Summary
-	problem  string   // why there is no newer summary
-	detail   []string // what is shown of one object, nil for the list
+	problem  string // why there is no newer summary
+	detail   string // what is shown of one object, empty for the list
 }
 
 // run shows summaries until q, Ctrl-C, or the end of the context.
-func (s *topScreen) run(ctx context.Context) error {
+func (s *topScreen) run(ctx context.Context, terminal screen) error {
 	keys := make(chan string)
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		before, err := term.MakeRaw(int(os.Stdin.Fd()))
@@ -256,13 +244,12 @@ func (s *topScreen) run(ctx context.Context) error {
 		defer term.Restore(int(os.Stdin.Fd()), before) //nolint:errcheck // nothing is left to do
 		go readKeys(os.Stdin, keys)
 	}
-	fmt.Fprint(s.out, "\x1b[?1049h\x1b[?25l") // another screen, without a cursor
-	defer fmt.Fprint(s.out, "\x1b[?25h\x1b[?1049l")
+	defer terminal.open()()
 	tick := time.NewTicker(s.flags.interval)
 	defer tick.Stop()
 	s.refresh(ctx)
 	for {
-		s.draw()
+		terminal.draw(func(width, height int) []string { return s.lines(time.Now(), width, height) })
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -311,8 +298,8 @@ func (s *topScreen) press(ctx context.Context, key string) (end bool) {
 	switch {
 	case key == "\x03":
 		return true
-	case s.detail != nil:
-		s.detail = nil
+	case s.detail != "":
+		s.detail = ""
 	case s.typing && (key == "\r" || key == "\x1b"):
 		s.typing = false
 	case s.typing && (key == "\x7f" || key == "\b"):
@@ -345,47 +332,24 @@ func (s *topScreen) press(ctx context.Context, key string) (end bool) {
 // explain shows what is known of an object, until the next key.
 func (s *topScreen) explain(ctx context.Context, o journal.Object) {
 	kind := strings.TrimSuffix(strings.ToLower(o.Kind)+"."+o.Group, ".")
-	var text strings.Builder
 	if s.config == nil {
-		s.detail = []string{"Explaining an object needs a cluster: set KUBECONFIG"}
+		s.detail = "Explaining an object needs a cluster: set KUBECONFIG"
 		return
 	}
 	x, err := s.flags.explanation(ctx, s.config, kind, o.Namespace, o.Name)
 	if err == nil {
-		err = x.Write(&text)
+		s.detail, err = s.flags.printed(x)
 	}
 	if err != nil {
-		text.WriteString(err.Error())
+		s.detail = err.Error()
 	}
-	s.detail = strings.Split(text.String(), "\n")
-}
-
-func (s *topScreen) draw() {
-	width, height, err := term.GetSize(int(s.out.Fd()))
-	if err != nil || width <= 0 || height <= 0 {
-		width, height = 80, 24
-	}
-	var b strings.Builder
-	b.WriteString("\x1b[H")
-	for i, line := range s.lines(time.Now(), width, height) {
-		if i > 0 {
-			b.WriteString("\r\n")
-		}
-		b.WriteString(line + "\x1b[K")
-	}
-	b.WriteString("\x1b[J")
-	fmt.Fprint(s.out, b.String())
 }
 
 // lines returns the picture.
 func (s *topScreen) lines(now time.Time, width, height int) []string {
 	last := "↑↓ group · ←→ object · Enter explains · / filters · q ends"
-	if s.detail != nil {
-		var lines []string
-		for _, line := range s.detail[:min(len(s.detail), height-1)] {
-			lines = append(lines, cutLine(line, width))
-		}
-		return append(lines, cutLine("any key leads back", width))
+	if s.detail != "" {
+		return page(s.detail, "any key leads back", width, height)
 	}
 	all := s.sum
 	groups := all.Groups

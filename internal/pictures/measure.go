@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"time"
 
@@ -37,8 +38,8 @@ func paths(s *stage.Stage) [][2]string {
 	return [][2]string{{"overview", ""}, {"objects", "objects"}, {"object", "object?" + s.Address(4)}, {"timeline", "timeline?" + s.Address(4)}}
 }
 
-// measure prints the first paint of each view of two loads: in the first one the operator has no
-// table of its objects yet.
+// measure prints the first paint of each view: when the operator has no table of its objects yet, and
+// the least of five loads, in turn without and after changes.
 func measure(ctx context.Context, out io.Writer, lasts time.Duration) error {
 	browser, stop, err := newBrowser(ctx)
 	if err != nil {
@@ -49,17 +50,34 @@ func measure(ctx context.Context, out io.Writer, lasts time.Duration) error {
 		for _, p := range paths(stage.New(1)) {
 			s := stage.New(objects) // without a table of the view before
 			address, end := s.Serve(make(chan struct{}))
-			var paints [2]float64
-			for i := range paints {
-				err := chromedp.Run(browser, screen(1280, 800, "light"), chromedp.Navigate("about:blank"), chromedp.Navigate(address+p[1]), chromedp.WaitReady(".connection.good"),
+			load := func() (paint float64, err error) {
+				err = chromedp.Run(browser, screen(1280, 800, "light"), chromedp.Navigate("about:blank"), chromedp.Navigate(address+p[1]), chromedp.WaitReady(".connection.good"),
 					chromedp.Evaluate(`new Promise((done) => { const look = () => { const e = performance.getEntriesByName("first-contentful-paint")[0]; e ? done(e.startTime) : requestAnimationFrame(look); }; look(); })`,
-						&paints[i], func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
-				if err != nil {
-					end()
-					return fmt.Errorf("%s: %w", p[0], err)
+						&paint, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+				return paint, err
+			}
+			first, err := load()
+			const loads, changes = 5, 40
+			before, after := math.Inf(1), math.Inf(1)
+			for i := 0; i < 2*loads && err == nil; i++ { // in turn, because the load of the machine changes
+				if i%2 == 1 {
+					for n := range changes {
+						s.Change(n * 7)
+					}
+				}
+				var paint float64
+				if paint, err = load(); i%2 == 0 {
+					before = min(before, paint)
+				} else {
+					after = min(after, paint)
 				}
 			}
-			fmt.Fprintf(out, "first paint of %s with %d objects: %.0f ms for the first viewer, %.0f ms after that\n", p[0], objects, paints[0], paints[1])
+			if err != nil {
+				end()
+				return fmt.Errorf("%s: %w", p[0], err)
+			}
+			fmt.Fprintf(out, "first paint of %s with %d objects: %.0f ms for the first viewer, %.0f ms after that, %.0f ms (%.2f times) after %d changes\n",
+				p[0], objects, first, before, after, after/before, changes)
 			end()
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
 
@@ -33,13 +31,7 @@ func drawPage(ctx context.Context, directory string) error {
 		return err
 	}
 	defer os.Remove(scene)
-	listener, err := net.Listen("tcp", "localhost:0") // for a port that is free
-	if err != nil {
-		return err
-	}
-	metrics := listener.Addr().String()
-	_ = listener.Close()
-	run := exec.CommandContext(ctx, "go", "run", "./cmd/ctrlkit", "run", "--on", "memory", "--samples", scene, "./examples/04_website", "--", "--metrics-bind-address="+metrics)
+	run := exec.CommandContext(ctx, "go", "run", "./cmd/ctrlkit", "run", "--on", "memory", "--samples", scene, "./examples/04_website")
 	run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go run passes no signal on
 	said, err := run.StderrPipe()
 	if err != nil {
@@ -56,19 +48,17 @@ func drawPage(ctx context.Context, directory string) error {
 	if err != nil {
 		return err
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("disable-quic", true), chromedp.Flag("hide-scrollbars", true)) //nolint:gocritic // a copy
-	allocated, stop := chromedp.NewExecAllocator(ctx, options...)
-	defer stop()
-	browser, stop := chromedp.NewContext(allocated)
+	browser, stop, err := newBrowser(ctx)
+	if err != nil {
+		return err
+	}
 	defer stop()
 	time.Sleep(8 * time.Second) // Deployments become available
 	const shop = "group=web.ctrlkit.dev&kind=Website&namespace=default&name=shop"
 	for name, path := range map[string]string{"page-objects": "objects", "page-object": "object?" + shop} {
 		base, _, _ := strings.Cut(address, "?")
 		var png []byte
-		err := chromedp.Run(browser, chromedp.EmulateViewport(1200, 760, chromedp.EmulateScale(1)),
-			emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}}),
-			chromedp.Navigate(address), chromedp.Navigate(base+path), chromedp.Sleep(time.Second), chromedp.CaptureScreenshot(&png))
+		err := chromedp.Run(browser, screen(1200, 760, "light"), chromedp.Navigate(address), chromedp.Navigate(base+path), chromedp.Sleep(time.Second), chromedp.FullScreenshot(&png, 100))
 		if err != nil {
 			return fmt.Errorf("the picture of %s: %w", name, err)
 		}

@@ -236,6 +236,25 @@ func TestColorsAndLostConnection(t *testing.T) {
 	}
 }
 
+// A timeline that is wider than the screen shows the latest reconciles, also when the stream has
+// replaced all of the page, as it does for a version that it does not know.
+func TestTimelineShowsTheLatest(t *testing.T) {
+	rings.Explore(t, "loads a page in a browser")
+	browser, s, address := startPage(t)
+	for range 6 {
+		s.Change(4)
+	}
+	var wide, hidden float64
+	err := chromedp.Run(browser, screen(500, 800, "light"), chromedp.Navigate(address+"object?"+s.Address(4)), chromedp.WaitReady(".connection.good"),
+		chromedp.ActionFunc(func(context.Context) error { s.Change(4); return nil }),
+		chromedp.Poll(`document.querySelectorAll("details.reconcile").length === 10`, nil),
+		chromedp.Evaluate(`document.querySelector("[data-end]").scrollWidth`, &wide),
+		chromedp.Evaluate(`(() => { const e = document.querySelector("[data-end]"); return e.scrollWidth - e.clientWidth - e.scrollLeft })()`, &hidden))
+	if err != nil || wide < 500 || hidden > 4 {
+		t.Errorf("%v; of a timeline of %v pixels, the last %v are not shown", err, wide, hidden)
+	}
+}
+
 // No byte of a page, of its stream, or of its summary has a value of an object.
 func TestNothingIsBetrayed(t *testing.T) {
 	s := stage.New(60)

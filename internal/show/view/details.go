@@ -55,21 +55,13 @@ type managerLine struct {
 
 // details returns what surrounds an object, as far as that is known.
 func (v *viewing) details(obj *unstructured.Unstructured, outside *outsideLine) []block {
-	var all []block
-	if obj == nil {
+	d, ok := v.server.options.Objects.(Details)
+	if obj == nil || !ok {
 		return treeOf(nil, outside)
 	}
-	if d, ok := v.server.options.Objects.(Details); ok {
-		all = append(all, treeOf(childLines(d.Children(v.ctx, obj)), outside)...)
-		if events := eventLines(d.Events(v.ctx, obj)); len(events) > 0 {
-			all = append(all, render("events", "events", events))
-		}
-	}
-	if _, ok := v.server.options.Objects.(Details); !ok {
-		all = append(all, treeOf(nil, outside)...)
-	}
-	if managers := managersOf(obj); len(managers) > 0 {
-		all = append(all, render("managers", "managers", managers))
+	all := treeOf(childLines(d.Children(v.ctx, obj)), outside)
+	if events := eventLines(d.Events(v.ctx, obj)); len(events) > 0 {
+		all = append(all, render("events", "events", events))
 	}
 	return all
 }

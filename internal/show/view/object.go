@@ -80,7 +80,13 @@ func (v *viewing) object() block {
 		content = append(content, v.strip(o, all))
 		content = append(content, v.drawTimeline(o, all, 12)...)
 	}
-	if x.Object != nil && len(x.Object.GetFinalizers()) > 0 {
+	if x.Object == nil {
+		return render("content", "content", nil, content...)
+	}
+	if managers := managersOf(x.Object); len(managers) > 0 {
+		content = append(content, render("managers", "managers", managers))
+	}
+	if len(x.Object.GetFinalizers()) > 0 {
 		content = append(content, render("finalizers", "finalizers", finalizerLines(x)))
 	}
 	return render("content", "content", nil, content...)

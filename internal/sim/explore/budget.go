@@ -80,8 +80,7 @@ func triedBy(p fault.Plan) string {
 		}
 		return "no fault"
 	case 1:
-		f := p.Faults[0]
-		return strings.NewReplacer("{how}", f.How, "{of}", "X", "{at}", "N", "{by}", "N", "{for}", "N").Replace(f.Kind.String())
+		return p.Faults[0].Kind.Plain(p.Faults[0].How)
 	case 2:
 		return pairsKind
 	}

@@ -5,6 +5,7 @@ package fault
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -205,6 +206,11 @@ func (k Kind) entry() *entry {
 
 // String returns the text form of the kind with its parameters as {at}, {of} and so on.
 func (k Kind) String() string { return k.entry().pattern }
+
+// Plain returns the text form of all faults of the kind with an answer: "delay the watch of X by N".
+func (k Kind) Plain(how string) string {
+	return strings.NewReplacer("{how}", how, "{of}", "X", "{at}", "N", "{by}", "N", "{for}", "N").Replace(k.String())
+}
 
 // Point returns where faults of the kind strike.
 func (k Kind) Point() Point { return k.entry().point }

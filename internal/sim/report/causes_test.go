@@ -125,7 +125,7 @@ func TestFindingsAreGroupedByCause(t *testing.T) {
 func TestGoldenText(t *testing.T) {
 	s := simulation(fabricated(t))
 	s.Stopped, s.Plans.Total = TimeLimit, 1073
-	s.Off = []Off{{Oracle: oracle.SameWork, Reason: "a job each time"}, {Fault: fault.JumpClock.String(), Reason: "it has no clock"}, {Declared: "reads nodes without a watch", Reason: "they do not change"}}
+	s.Off = []Off{{Oracle: oracle.SameWork, Reason: "a job each time"}, {Fault: fault.JumpClock.Plain("any"), Reason: "it has no clock"}, {Declared: "reads nodes without a watch", Reason: "they do not change"}}
 	s.Findings[3].Example.Note = "only without streaming lists"
 	d := &Document{Simulations: []Simulation{*s, {Test: "TestGood", Package: "example.com/op/controllers", Number: 2}}}
 	var b strings.Builder
@@ -133,6 +133,13 @@ func TestGoldenText(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Compare(t, "report.txt", b.String())
+	var page strings.Builder
+	if err := d.HTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(page.String(), `<p class="notice">declared: the operator reads nodes without a watch: they do not change</p>`) {
+		t.Error("the page does not say what is declared")
+	}
 	var colored strings.Builder
 	if err := d.Text(&colored, Style{Full: 2, Color: true}); err != nil {
 		t.Fatal(err)

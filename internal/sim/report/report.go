@@ -107,6 +107,18 @@ type Off struct {
 	Reason   string      `json:"reason"`
 }
 
+// String says it in one line.
+func (o Off) String() string {
+	switch {
+	case o.Declared != "":
+		return fmt.Sprintf("declared: the operator %s: %s", o.Declared, o.Reason)
+	case o.Fault != "":
+		return fmt.Sprintf("faults %q left out: %s", o.Fault, o.Reason)
+	default:
+		return fmt.Sprintf("%-22s switched off: %s", o.Oracle, o.Reason)
+	}
+}
+
 // A Finding is one way in which an oracle was violated.
 type Finding struct {
 	// Key identifies the kind of the finding: the oracle, what is wrong without numbers and

@@ -334,15 +334,7 @@ func (s *Simulation) Summary() string {
 		fmt.Fprintf(&b, "\n  %-22s violated in %d plans", c.Oracle, c.Plans)
 	}
 	for _, off := range s.Off {
-		if off.Declared != "" {
-			fmt.Fprintf(&b, "\n  declared: the operator %s: %s", off.Declared, off.Reason)
-			continue
-		}
-		if off.Fault != "" {
-			fmt.Fprintf(&b, "\n  faults %q left out: %s", off.Fault, off.Reason)
-		} else {
-			fmt.Fprintf(&b, "\n  %-22s switched off: %s", off.Oracle, off.Reason)
-		}
+		b.WriteString("\n  " + off.String())
 	}
 	if len(s.UnusedRules) > 0 {
 		b.WriteString("\n  RBAC rules that the script does not need: remove them, or extend the script")

@@ -33,18 +33,15 @@ function apply(patch) {
   const fresh = new Map();
   for (const { id, html } of patch.set ?? []) fresh.set(id, make(html));
   const find = (id) => fresh.get(id) ?? document.getElementById(id);
+  const before = new Map(); // what a person has opened, scrolled and chosen, also within what goes
   for (const [id, element] of fresh) {
     const old = document.getElementById(id);
     if (!old) continue;
-    if (old.open) element.open = true; // a person has opened it
+    if (old.open) element.open = true;
     const scrolled = [...old.querySelectorAll(".scroll")].map((e) => [e.scrollLeft, e.scrollLeft + e.clientWidth >= e.scrollWidth - 4]);
-    const focused = old.contains(document.activeElement) && document.activeElement.getAttribute("href");
-    old.replaceWith(element);
-    [...element.querySelectorAll(".scroll")].forEach((e, i) => {
-      if (scrolled[i]) e.scrollLeft = scrolled[i][1] ? e.scrollWidth : scrolled[i][0];
-    });
-    if (focused) element.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
+    before.set(element, [scrolled, old.contains(document.activeElement) && document.activeElement.getAttribute("href")]);
   }
+  for (const [id, element] of fresh) document.getElementById(id)?.replaceWith(element);
   for (const { id, within } of patch.order ?? []) {
     const parent = find(id);
     if (!parent) continue;
@@ -57,6 +54,14 @@ function apply(patch) {
       if (child.parentNode !== parent || child.nextSibling !== after) parent.insertBefore(child, after);
       after = child;
     }
+  }
+  for (const element of fresh.values()) {
+    const [scrolled, focused] = before.get(element) ?? [[]];
+    [...element.querySelectorAll(".scroll")].forEach((e, i) => {
+      const [left, atEnd] = scrolled[i] ?? [0, true];
+      e.scrollLeft = atEnd && "end" in e.dataset ? e.scrollWidth : left;
+    });
+    if (focused) element.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
   }
   version = patch.version;
   ages();
