@@ -32,6 +32,8 @@ type stateScope struct {
 	// each is true while a value may refer to the elements of a list, which is then list.
 	each bool
 	list []model.Step
+	// needed is true while a value is checked that must not be empty, and has references only.
+	needed bool
 }
 
 // state checks the declaration of a state with all of its selectors.
@@ -264,8 +266,9 @@ func (s *stateScope) placed(sel *ast.Selector, family string) {
 		return
 	}
 	s.each = family == "name" && s.node.List
+	s.needed = !slices.ContainsFunc(sel.Value.Parts, func(p ast.Part) bool { return p.Ref == nil })
 	value, ok := s.value(sel.Value)
-	s.each = false
+	s.each, s.needed = false, false
 	if family == "name" {
 		if ok {
 			s.objectName(sel.Value)

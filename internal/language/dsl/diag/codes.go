@@ -97,9 +97,11 @@ const (
 	PackageErrors   Code = "CK0607"
 	VersionMismatch Code = "CK0608"
 	EmptyDocument   Code = "CK0609"
+	NeverEmpty      Code = "CK0610"
 
 	SingleObject   Code = "CK0701"
 	AnnotationCost Code = "CK0702"
+	MayBeEmpty     Code = "CK0703"
 )
 
 // An Explanation explains a code, in the manual and in `ctrlkit check --explain`.
