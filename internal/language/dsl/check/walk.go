@@ -23,7 +23,7 @@ type goWalk struct {
 	// unset is true when the last step was to a field of the object's own TypeMeta, which is empty
 	// in a cache.
 	unset bool
-	// optional is true if the API leaves a field on the way out that is not set.
+	// optional is true if a field on the way need not be set.
 	optional bool
 }
 
