@@ -151,6 +151,8 @@ func definitionsHint(problem string) string {
 		return "bind a version that it serves"
 	case strings.Contains(problem, "serve no version"):
 		return "set served of a version in spec.versions: definitions of apiextensions.k8s.io/v1beta1 are not read"
+	case strings.Contains(problem, "reading http"), strings.Contains(problem, "unknown revision"), strings.Contains(problem, "dial tcp"):
+		return "check the version, and that `go mod download` can download it"
 	case strings.Contains(problem, "not a known dependency"):
 		return "add the version that you want: MODULE@VERSION:DIRECTORY"
 	}
