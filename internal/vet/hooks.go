@@ -77,7 +77,7 @@ func isHook(f *types.Func) bool {
 
 // implInterfaces returns the interfaces of actions that are generated in the package and in those
 // that it imports. An interface without a method, for a document without actions, has no
-// implementations that could be told.
+// implementations that can be recognized.
 func implInterfaces(pkg *types.Package) []*types.Interface {
 	var impls []*types.Interface
 	for _, p := range append(slices.Clone(pkg.Imports()), pkg) {

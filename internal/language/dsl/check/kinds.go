@@ -294,8 +294,8 @@ func (d *document) reportNotLoaded(at ast.Node, path string, p *Package) {
 		problem = firstLine(p.Problem)
 	}
 	if p != nil && p.Remedy != "" {
-		if !d.told[problem] {
-			d.told[problem] = true
+		if !d.described[problem] {
+			d.described[problem] = true
 			d.report(diag.PackageNotLoaded, at, fmt.Sprintf("cannot look for Go package %s: %s", path, problem), "run: "+p.Remedy)
 		}
 		return
