@@ -109,8 +109,8 @@ func (s Selection) List(ctx context.Context, reader client.Reader, list client.O
 	return err
 }
 
-// ErrNothing is the error for a selection that refers to a field of another object which that does not
-// have (yet). A generated getter then returns no object.
+// ErrNothing is the error for a selection that refers to an optional field that is not set, or to one
+// of another object that does not have it (yet). A generated getter then returns no object.
 var ErrNothing = errors.New("the selection refers to a field that is not set")
 
 // A MismatchError reports that the object which is selected by its name does not satisfy the other

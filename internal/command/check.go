@@ -26,18 +26,20 @@ type checkOptions struct {
 func newCheckCommand() *cobra.Command {
 	var options checkOptions
 	cmd := &cobra.Command{
-		Use:   "check [flags] [file | directory | directory/...]...",
+		Use:   "check [flags] [file | directory | directory/... | -]...",
 		Short: "Check documents against the Go packages that they import",
 		Long: `Check the syntax of documents, and their names and types against the Go packages that they import.
 
 Without a path, check reads the documents in the current directory. The documents of a directory are
-checked together, because they become one Go package. Each mistake is reported with its place, a code
-and a hint.
+checked together, because they become one Go package. With the path "-" it reads one document from
+standard input, as if that were the only one in the current directory. Each mistake is reported with
+its place, a code and a hint.
 
 Exit codes: 0 no errors (with --strict: no warnings either), 1 errors, 2 wrong usage.`,
 		Example: `  ctrlkit check ./...               # all documents below this directory
   ctrlkit check --strict            # warnings are errors
-  ctrlkit check -o json .           # for an editor
+  ctrlkit check -o json .           # for a program
+  ctrlkit check -o json - < x.cm    # for an editor, of a text that is not saved
   ctrlkit check --explain CK0103    # explain a code`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("explain") {
@@ -60,11 +62,11 @@ func runCheck(cmd *cobra.Command, args []string, options checkOptions, loader ch
 	if len(args) == 0 {
 		args = []string{"."}
 	}
-	files, err := findDocuments(args)
+	inputs, err := inputsOf(args, cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
-	list, sources, err := checkFiles(cmd.Context(), files, loader)
+	list, sources, err := checkInputs(cmd.Context(), inputs, loader)
 	if err != nil {
 		return problemError(err)
 	}
@@ -102,12 +104,17 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// checkFiles checks the documents of each directory together, and loads the Go packages of all
-// directories of a module at once. It also returns the texts of the documents, by the file names in
-// diagnostics.
-func checkFiles(ctx context.Context, files []string, loader check.Loader) (diag.List, map[string][]byte, error) {
-	if ctx == nil {
-		ctx = context.Background() // cobra has none if the command was executed without one
+// inputsOf reads the documents that args name, those of each directory together, or standard input
+// for "-".
+func inputsOf(args []string, stdin io.Reader) ([]check.Input, error) {
+	if text, ok, err := readInput(args, stdin); ok || err != nil {
+		in := check.Input{Dir: moduleRoot("."), Sources: []check.Source{{File: inputName, Text: text}}}
+		in.Name, in.Path = check.GoPackage(".")
+		return []check.Input{in}, err
+	}
+	files, err := findDocuments(args)
+	if err != nil {
+		return nil, err
 	}
 	byDir := map[string][]string{}
 	var dirs []string
@@ -118,28 +125,35 @@ func checkFiles(ctx context.Context, files []string, loader check.Loader) (diag.
 		}
 		byDir[dir] = append(byDir[dir], file)
 	}
-	var all diag.List
-	sources := map[string][]byte{}
 	inputs := make([]check.Input, len(dirs))
 	for i, dir := range dirs {
-		in, err := check.Read(dir, byDir[dir]...)
-		if err != nil {
-			return nil, nil, err
+		if inputs[i], err = check.Read(dir, byDir[dir]...); err != nil {
+			return nil, problemError(err)
 		}
-		in.Dir = moduleRoot(dir)
-		for _, s := range in.Sources {
-			sources[s.File] = s.Text
-		}
-		inputs[i] = in
+		inputs[i].Dir = moduleRoot(dir)
 	}
+	return inputs, nil
+}
+
+// checkInputs checks the documents of each directory, and loads the Go packages of all directories of
+// a module at once. It also returns the texts of the documents, by the file names in diagnostics.
+func checkInputs(ctx context.Context, inputs []check.Input, loader check.Loader) (diag.List, map[string][]byte, error) {
+	if ctx == nil {
+		ctx = context.Background() // cobra has none if the command was executed without one
+	}
+	var all diag.List
+	sources := map[string][]byte{}
 	cache := check.NewCache(loader)
 	if err := cache.Preload(ctx, inputs); err != nil {
 		return nil, nil, err
 	}
-	for i, in := range inputs {
+	for _, in := range inputs {
 		_, list, err := check.Check(ctx, in, cache)
 		if err != nil {
-			return nil, nil, fmt.Errorf("checking %s: %w", dirs[i], err)
+			return nil, nil, fmt.Errorf("checking %s: %w", filepath.Dir(in.Sources[0].File), err)
+		}
+		for _, s := range in.Sources {
+			sources[s.File] = s.Text
 		}
 		all = append(all, list...)
 	}

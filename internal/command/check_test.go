@@ -47,7 +47,11 @@ func TestCheckLoadsPackagesOncePerModule(t *testing.T) {
 	}
 	wrong := write([]byte("bind batch/v1 k8s.io/api/batch/v1\nbind none/v1 example.com/none\n\nmanager Wrong(job batch/v1.Jobb) {\n}\n"), "two", "wrong", "wrong.ctrlkit")
 	var loaded loads
-	list, sources, err := checkFiles(t.Context(), append(files, wrong), &loaded)
+	inputs, err := inputsOf(append(files, wrong), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, sources, err := checkInputs(t.Context(), inputs, &loaded)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,6 +40,24 @@ func findDocuments(args []string) ([]string, error) {
 	return slices.Compact(files), nil
 }
 
+// inputName is the name of a document from standard input.
+const inputName = "<stdin>"
+
+// readInput reads the document from standard input, and reports whether the arguments ask for that.
+func readInput(args []string, stdin io.Reader) ([]byte, bool, error) {
+	if !slices.Contains(args, "-") {
+		return nil, false, nil
+	}
+	if len(args) > 1 {
+		return nil, true, usageError(errors.New("standard input (-) cannot be combined with files"))
+	}
+	text, err := io.ReadAll(stdin)
+	if err != nil {
+		return nil, true, problemError(fmt.Errorf("reading standard input: %w", err))
+	}
+	return text, true, nil
+}
+
 func documentsOf(arg string) ([]string, error) {
 	root, below := strings.CutSuffix(filepath.ToSlash(arg), "/...")
 	if arg == "..." {

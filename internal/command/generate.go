@@ -8,6 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"io/fs"
 	"maps"
@@ -21,6 +24,7 @@ import (
 
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/check"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/model"
 	"github.com/ctrlkit/ctrlkit/internal/language/gen"
 )
 
@@ -236,6 +240,9 @@ func (g *generator) generate(ctx context.Context, t target) (files, skeletons []
 	if list.HasErrors() {
 		return nil, nil, errMistakes
 	}
+	if err := checkHooks(pkg, t.dir); err != nil {
+		return nil, nil, problemError(err)
+	}
 	files, err = gen.Generate(pkg)
 	if err == nil && g.skeleton {
 		skeletons, err = gen.Skeletons(pkg)
@@ -244,6 +251,23 @@ func (g *generator) generate(ctx context.Context, t target) (files, skeletons []
 		return nil, nil, fmt.Errorf("generating the Go of %s: %w", t.dir, err)
 	}
 	return files, skeletons, nil
+}
+
+// checkHooks returns an error for hooks in the Go files of the directory that are never called. Files
+// that cannot be read are left to the compiler.
+func checkHooks(pkg *model.Package, dir string) error {
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return fmt.Errorf("looking for Go files: %w", err)
+	}
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for _, name := range names {
+		if file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution); err == nil {
+			files = append(files, file)
+		}
+	}
+	return gen.CheckHooks(pkg, fset, files)
 }
 
 // print prints diagnostics for people.

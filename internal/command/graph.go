@@ -173,15 +173,8 @@ func documents(args []string, stdin io.Reader) ([]document, error) {
 	if len(args) == 0 {
 		args = []string{"."}
 	}
-	if i := slices.Index(args, "-"); i >= 0 {
-		if len(args) > 1 {
-			return nil, usageError(errors.New("standard input (-) cannot be combined with files"))
-		}
-		text, err := io.ReadAll(stdin)
-		if err != nil {
-			return nil, fmt.Errorf("reading standard input: %w", err)
-		}
-		return []document{{"<stdin>", text}}, nil
+	if text, ok, err := readInput(args, stdin); ok || err != nil {
+		return []document{{inputName, text}}, err
 	}
 	names, err := findDocuments(args)
 	if err != nil {

@@ -125,7 +125,19 @@ func TestFewErrors(t *testing.T) {
 // in which file. A comment names the analyzer that has to report the line.
 var plants = []struct{ file, code, planted string }{
 	{"input.go", "\t\"strconv\"\n", "\t\"strconv\"\n\t\"time\"\n\n\t\"sigs.k8s.io/controller-runtime/pkg/client\"\n"},
-	{"input.go", "// input waits for", "var direct client.Client\n\n// input waits for"},
+	{"input.go", "// input waits for", `var direct client.Client
+
+// LookImpl and NewLook are like those that are generated.
+type LookImpl interface{ Look() }
+
+func NewLook(LookImpl, ...ctrlkit.ActionOption) {}
+
+type looks struct{}
+
+func (looks) Look()           {}
+func (looks) AfterActionRun() {} // planted: hooks
+
+// input waits for`},
 	{"input.go", "\tkey := inputOf(req.Object)\n", `	key := inputOf(req.Object)
 	if time.Since(req.Object.CreationTimestamp.Time) < time.Second { // planted: clock
 		ctrlkit.Wait("the input") // planted: discarded

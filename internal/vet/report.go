@@ -18,7 +18,7 @@ import (
 // Analyzers returns all analyzers, ordered by name. The URL of each leads to its explanation.
 func Analyzers() []*analysis.Analyzer {
 	return []*analysis.Analyzer{
-		backgroundAnalyzer, bypassAnalyzer, clockAnalyzer, discardedAnalyzer, sharedAnalyzer, undeclaredAnalyzer, unwatchedAnalyzer,
+		backgroundAnalyzer, bypassAnalyzer, clockAnalyzer, discardedAnalyzer, hooksAnalyzer, sharedAnalyzer, undeclaredAnalyzer, unwatchedAnalyzer,
 	}
 }
 

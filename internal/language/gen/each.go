@@ -62,7 +62,7 @@ func (v *eachView) open(root string, way []model.Step, otherwise string) {
 	way[len(way)-1].Pointer = false
 	expr, guards := pathExpr(root, way, model.TextString)
 	for _, g := range guards {
-		v.Open = append(v.Open, fmt.Sprintf("if %s == nil {\n%s\n}", g.Expr, otherwise))
+		v.Open = append(v.Open, fmt.Sprintf("if %s {\n%s\n}", g.Cond, otherwise))
 	}
 	index := "i" + strings.Repeat("i", len(v.Open))
 	if pointers {

@@ -67,6 +67,12 @@ func refAs(path string, text model.Text) *model.Ref {
 	return &model.Ref{Source: "target." + strings.ReplaceAll(path, "?", ""), Path: steps(path), Text: text}
 }
 
+// optional gives a reference a question mark.
+func optional(ref *model.Ref) *model.Ref {
+	ref.Source, ref.Optional = ref.Source+"?", true
+	return ref
+}
+
 func steps(path string) []model.Step {
 	var all []model.Step
 	for field := range strings.SplitSeq(path, ".") {

@@ -64,6 +64,8 @@ func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 		value("text"), value("text"), value(`quo"te`), value(ref("Name")), value(ref("Spec.SecretName"), "-", ref("Namespace")),
 		value(ref("Spec.Ref?.Next?.Name")), value("n", refAs("Spec.Replicas?", model.TextInt)), value(refAs("Spec.Size", model.TextUint)),
 		value(refAs("Spec.Flag?", model.TextBool)), value(refAs("Spec.Hours", model.TextStringer)), value(refAs("Spec.TierRef?", model.TextConvert)),
+		value(optional(ref("Spec.SecretName"))), value("n", optional(refAs("Spec.Replicas?", model.TextInt))), value(optional(refAs("Spec.TierRef?", model.TextConvert))),
+		value(optional(refAs("Spec.Hours", model.TextStringer))),
 	})
 	elements := rapid.SampledFrom([]model.Value{
 		value(ref("OwnerReferences[].Name"), "-", ref("Spec.Ref?.Next?.Name")), value(refAs("OwnerReferences[].Controller?", model.TextBool)),

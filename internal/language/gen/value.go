@@ -13,10 +13,10 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/model"
 )
 
-// A guard is a pointer on the path to a value. The value cannot be read if the pointer is nil, for
-// which Err is the error.
+// A guard is a condition under which a value cannot be read, as that a pointer on the way is nil, and
+// the error for it.
 type guard struct {
-	Expr, Err string
+	Cond, Err string
 	// inElement is true for a pointer of an element of a list.
 	inElement bool
 }
@@ -34,7 +34,7 @@ func pathExpr(root string, path []model.Step, text model.Text) (expr string, gua
 	for _, step := range path {
 		expr += "." + step.Field
 		if last = step.Pointer; last {
-			guards = append(guards, guard{Expr: expr, Err: fmt.Sprintf("errors.New(%q)", expr+" is nil")})
+			guards = append(guards, guard{Cond: expr + " == nil", Err: fmt.Sprintf("errors.New(%q)", expr+" is nil")})
 		}
 	}
 	if last && text != model.TextStringer {
@@ -54,7 +54,7 @@ func keyExpr(root string, path []model.Step) (expr string, guards []guard) {
 		keys += ", " + strconv.Quote(step.Field)
 	}
 	field := "state.Field(" + keys + ")"
-	return "*" + field, []guard{{Expr: field, Err: fmt.Sprintf("errors.New(%q)", name+" is not set")}}
+	return "*" + field, []guard{{Cond: field + " == nil", Err: fmt.Sprintf("errors.New(%q)", name+" is not set")}}
 }
 
 // textExpr returns the Go that makes a string of expr.
@@ -92,10 +92,13 @@ func valueExpr(value model.Value) (expr string, guards []guard) {
 		term, more := pathExpr(root, path, part.Ref.Text)
 		for _, g := range more {
 			g.inElement = root == element
-			if part.Ref.State != nil {
+			if part.Ref.State != nil || part.Ref.Optional {
 				g.Err = nothing
 			}
 			guards = append(guards, g)
+		}
+		if part.Ref.Optional && part.Ref.MayBeEmpty() {
+			guards = append(guards, guard{Cond: term + ` == ""`, Err: nothing, inElement: root == element})
 		}
 		terms = append(terms, term)
 	}
@@ -123,7 +126,7 @@ func (s *stateView) guard(guards []guard) {
 // require is [stateView.value] for a selector that must not be empty.
 func (s *stateView) require(selector string, value model.Value) string {
 	expr := s.value(value)
-	if !mayBeEmpty(value) {
+	if !value.MayBeEmpty() {
 		return expr
 	}
 	required := requiredView{Var: selector, Expr: expr, Err: fmt.Sprintf("errors.New(%q)", selector+"="+valueText(value)+" is empty")}
@@ -132,24 +135,6 @@ func (s *stateView) require(selector string, value model.Value) string {
 	}
 	s.Required = append(s.Required, required)
 	return selector
-}
-
-// mayBeEmpty reports whether a value can be the empty string. The name of the target is never
-// empty, nor is a number.
-func mayBeEmpty(value model.Value) bool {
-	for _, part := range value.Parts {
-		switch {
-		case part.Ref == nil:
-			if part.Literal != "" {
-				return false
-			}
-		case model.IsMetadata(part.Ref.Path, "Name"):
-			return false
-		case part.Ref.Text != model.TextString && part.Ref.Text != model.TextConvert && part.Ref.Text != model.TextStringer:
-			return false
-		}
-	}
-	return true
 }
 
 var plain = regexp.MustCompile(`^[-A-Za-z0-9._/]*$`)

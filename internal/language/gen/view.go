@@ -70,6 +70,8 @@ type stateView struct {
 	// for them.
 	Via          []viaView
 	Params, Args string
+	// MayBeNothing is true if the state has no object when a reference is empty.
+	MayBeNothing bool
 }
 
 // A requiredView is a value that must not be empty.
@@ -254,6 +256,7 @@ func (w *managerWriter) state(st *model.State) stateView {
 	}
 	w.addVia(&view, st)
 	w.addSelection(&view, l)
+	view.MayBeNothing = len(view.Via) > 0 || slices.ContainsFunc(view.Guards, func(g guard) bool { return g.Err == nothing })
 	if len(view.Via) > 0 {
 		w.addThrough(view, l)
 	} else {
@@ -289,6 +292,9 @@ func (w *managerWriter) getterDoc(st *model.State, l lookup) []string {
 		ending += " More than one is an error."
 	case len(st.Labels)+len(l.fields)+len(l.where)+len(l.annotations) > 0:
 		ending += " One with the name that does not satisfy the other selectors is an error."
+	}
+	if st.Optional() {
+		ending += " Nothing is selected while a reference with a ? is empty."
 	}
 	doc := []string{sentence + ", " + ending}
 	if selectors := l.selectors(); len(selectors) > 0 {

@@ -99,6 +99,7 @@ func TestHover(t *testing.T) {
 		"a kind in an alias":       {"alias CM v1/Config█Map\n" + shop, []string{"CK0602"}, []string{"**ConfigMap** `v1`"}},
 		"an alias":                 {"alias C█M v1/ConfigMap\n" + shop, []string{"CK0602"}, []string{"**ConfigMap** `v1`"}},
 		"a field":                  {with("${target.Name}-settings", "${target.Na█me}-settings"), nil, []string{"**Name** `string`"}},
+		"an optional field":        {with("${target.Name}-settings", "${target.Spec.Pa█used?}-settings"), []string{"CK0610"}, []string{"**Paused** `bool`", "Optional: while"}},
 		"a field of the JSON form": {with("fields/.status.phase", "fields/.status.ph█ase"), nil, []string{"**phase** `v1.PodPhase`", "Values: `Pending`, `Running`", "by an index of the cache"}},
 		"the target":               {with("${target.Name}-settings", "${tar█get.Name}-settings"), nil, []string{"**Deployment** `apps/v1`"}},
 		"a selector":               {with("            owned", "            own█ed"), nil, []string{"Objects that the target controls"}},

@@ -155,6 +155,8 @@ func (h *describer) reference(ref *ast.Ref, offset int) {
 			continue
 		}
 		switch {
+		case i > 0 && ok && ref.Optional:
+			h.say(word, h.field(f)+"\n\nOptional: while the reference is empty, the state selects nothing.")
 		case i > 0 && ok:
 			h.say(word, h.field(f))
 		case i == 0 && word.Text == "target" && h.decl != nil:

@@ -203,14 +203,24 @@ type Part struct {
 	Ref  *Ref
 }
 
-// A Ref is `${A.B.C}`.
+// A Ref is `${A.B.C}`, or `${A.B.C?}`.
 type Ref struct {
 	Range
 	Path []Word
+	// Optional is true when a question mark follows the path.
+	Optional bool
 }
 
 // String returns the reference without spaces.
-func (r *Ref) String() string { return "${" + r.Name() + "}" }
+func (r *Ref) String() string { return "${" + r.Source() + "}" }
+
+// Source returns what is between the braces, without spaces.
+func (r *Ref) Source() string {
+	if r.Optional {
+		return r.Name() + "?"
+	}
+	return r.Name()
+}
 
 // Name returns the names of the reference with dots between them. A name that stands for the elements
 // of a list ends in [].

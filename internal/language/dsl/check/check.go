@@ -58,13 +58,13 @@ func Check(ctx context.Context, in Input, loader Loader) (*model.Package, diag.L
 // declare parses the documents, and declares what they name.
 func declare(in Input) *checker {
 	c := &checker{managers: map[string]*declaredManager{}, path: in.Path, ownTypes: map[string]bool{}}
-	sources := slices.Clone(in.Sources)
+	sources, described := slices.Clone(in.Sources), map[string]bool{}
 	slices.SortFunc(sources, func(a, b Source) int { return cmp.Compare(a.File, b.File) })
 	for _, source := range sources {
 		if source.Tree == nil {
 			source.Tree, source.Mistakes = parser.Parse(source.File, source.Text)
 		}
-		c.documents = append(c.documents, newDocument(source.Tree, slices.Clip(source.Mistakes), in.Path))
+		c.documents = append(c.documents, newDocument(source.Tree, slices.Clip(source.Mistakes), in.Path, described))
 	}
 	for _, d := range c.documents {
 		d.declare()
@@ -178,6 +178,8 @@ type document struct {
 	paths map[string]bool
 	// notLoaded are those of them that have been reported as missing.
 	notLoaded map[string]bool
+	// described are the problems of the whole module that a document of the package reports.
+	described map[string]bool
 	// unused are the warnings about states that no action takes and managers without actions.
 	unused []diag.Diagnostic
 }
@@ -195,7 +197,7 @@ type alias struct {
 	used bool
 }
 
-func newDocument(file *ast.File, list diag.List, importPath string) *document {
+func newDocument(file *ast.File, list diag.List, importPath string, described map[string]bool) *document {
 	return &document{
 		file:       file,
 		dir:        filepath.Dir(file.Name),
@@ -207,6 +209,7 @@ func newDocument(file *ast.File, list diag.List, importPath string) *document {
 		paths:      map[string]bool{},
 
 		notLoaded: map[string]bool{},
+		described: described,
 	}
 }
 

@@ -16,9 +16,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
 
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/check"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/checktest"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/model"
 	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
@@ -142,6 +144,88 @@ func TestCancelled(t *testing.T) {
 	in := check.Input{Dir: moduleDir, Sources: []check.Source{{File: "a.ctrlkit", Text: checktest.CronJob}}}
 	if _, _, err := check.Check(ctx, in, check.GoLoader{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+}
+
+// untidy is a module whose go.mod requires an older version than another one that it requires does.
+const untidy = `
+-- go.mod --
+module example.com/untidy
+
+go 1.24
+
+require (
+	example.com/a v1.0.0
+	example.com/b v1.0.0
+)
+
+replace (
+	example.com/a => ./a
+	example.com/b => ./b
+)
+-- api/api.go --
+package api
+-- a/go.mod --
+module example.com/a
+
+go 1.24
+
+require example.com/b v1.1.0
+-- a/a.go --
+package a
+-- b/go.mod --
+module example.com/b
+
+go 1.24
+-- b/b.go --
+package b
+-- x.ctrlkit --
+bind a/v1 example.com/unknown/v1
+bind b/v1 example.com/other/v1
+
+decl First for a/v1/Thing {
+}
+-- y.ctrlkit --
+bind b/v1 example.com/other/v1
+bind c/v1 example.com/untidy/api
+
+decl Second for c/v1/Thing {
+    state {
+        others []b/v1/Other {
+        }
+    }
+}
+`
+
+// A module that the go command does not know hides no package of another one, and is reported with
+// what the go command says, once.
+func TestUnknownModuleInAnUntidyOne(t *testing.T) {
+	rings.Test(t, "runs the go command")
+	dir := t.TempDir()
+	files, err := txtar.FS(txtar.Parse([]byte(untidy)))
+	if err := errors.Join(err, os.CopyFS(dir, files)); err != nil {
+		t.Fatal(err)
+	}
+	in, err := check.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, err := check.Check(t.Context(), in, check.GoLoader{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range list.Problems() {
+		if d.Code.Severity() == diag.Error {
+			got = append(got, filepath.Base(d.Start.Filename)+": "+d.Message+": "+d.Hint)
+		}
+	}
+	want := []string{
+		"x.ctrlkit: cannot look for Go package example.com/unknown/v1: updates to go.mod needed: run: go mod tidy",
+		"y.ctrlkit: example.com/untidy/api has no kind Thing: the package has no kinds: a kind is a struct that embeds metav1.TypeMeta and metav1.ObjectMeta",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

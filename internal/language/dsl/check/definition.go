@@ -151,6 +151,8 @@ func definitionsHint(problem string) string {
 		return "bind a version that it serves"
 	case strings.Contains(problem, "serve no version"):
 		return "set served of a version in spec.versions: definitions of apiextensions.k8s.io/v1beta1 are not read"
+	case strings.Contains(problem, "reading http"), strings.Contains(problem, "unknown revision"), strings.Contains(problem, "dial tcp"):
+		return "check the version, and that `go mod download` can download it"
 	case strings.Contains(problem, "not a known dependency"):
 		return "add the version that you want: MODULE@VERSION:DIRECTORY"
 	}
@@ -217,17 +219,21 @@ func (s *schemaTypes) addKind(d *definitions.Definition, version *apiextensionsv
 	for _, name := range []string{"apiVersion", "kind", "metadata"} {
 		delete(properties, name)
 	}
-	s.pkg.Scope().Insert(named(kind, types.NewStruct(append(s.fields(kind, properties), field("metadata", metadataType)), nil)).Obj())
+	fields, _ := s.fields(kind, properties, nil)
+	s.pkg.Scope().Insert(named(kind, types.NewStruct(append(fields, field("metadata", metadataType)), nil)).Obj())
 }
 
-// fields returns the fields of an object, sorted.
-func (s *schemaTypes) fields(way string, properties map[string]apiextensionsv1.JSONSchemaProps) []*types.Var {
-	var fields []*types.Var
+// fields returns the fields of an object, sorted, and their tags, which say of a field that it need
+// not be set, and has no default.
+func (s *schemaTypes) fields(way string, properties map[string]apiextensionsv1.JSONSchemaProps, required []string) (fields []*types.Var, tags []string) {
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		schema := properties[name]
-		fields = append(fields, field(name, s.typeOf(way+"."+name, &schema)))
+		schema, tag := properties[name], ""
+		if schema.Default == nil && !slices.Contains(required, name) {
+			tag = `json:",omitempty"`
+		}
+		fields, tags = append(fields, field(name, s.typeOf(way+"."+name, &schema))), append(tags, tag)
 	}
-	return fields
+	return fields, tags
 }
 
 // typeOf returns the type for a schema, which is named after the way to it.
@@ -240,7 +246,7 @@ func (s *schemaTypes) typeOf(way string, schema *apiextensionsv1.JSONSchemaProps
 		if schema.AdditionalProperties != nil && len(schema.Properties) == 0 {
 			return types.NewMap(types.Typ[types.String], types.Typ[types.String])
 		}
-		return named(way, types.NewStruct(s.fields(way, schema.Properties), nil))
+		return named(way, types.NewStruct(s.fields(way, schema.Properties, schema.Required)))
 	case "array":
 		if schema.Items == nil || schema.Items.Schema == nil {
 			return types.NewSlice(opaque("any"))

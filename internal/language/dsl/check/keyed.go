@@ -74,6 +74,7 @@ func (s *stateScope) keyed(sel *ast.Selector, family, key string, op operator) {
 		}
 		out.Values = append(out.Values, value)
 	}
+	s.demand(family+"/"+key, demand{sel, op, set})
 	switch {
 	case family == "annotations":
 		s.annotation(sel, out)

@@ -293,6 +293,13 @@ func (d *document) reportNotLoaded(at ast.Node, path string, p *Package) {
 	if p != nil && p.Problem != "" {
 		problem = firstLine(p.Problem)
 	}
+	if p != nil && p.Remedy != "" {
+		if !d.described[problem] {
+			d.described[problem] = true
+			d.report(diag.PackageNotLoaded, at, fmt.Sprintf("cannot look for Go package %s: %s", path, problem), "run: "+p.Remedy)
+		}
+		return
+	}
 	hint := "check the path, or add the module: go get " + path
 	if p != nil && p.Definitions {
 		d.report(diag.PackageNotLoaded, at, fmt.Sprintf("cannot read definitions %s: %s", sourceOf(path), problem), definitionsHint(problem))

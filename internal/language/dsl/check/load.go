@@ -4,12 +4,15 @@
 package check
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"go/types"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -38,6 +41,9 @@ type Package struct {
 	// Problem is why Types is nil, or else what is wrong with the package. It is empty if nothing
 	// is.
 	Problem string
+	// Remedy is the command that the go command says to run before it looks for packages like this
+	// one. It is mostly empty.
+	Remedy string
 	// Facts are read from the source.
 	Facts Facts
 	// Fset has the positions of the types, nil if they have none.
@@ -75,6 +81,13 @@ func (GoLoader) Load(ctx context.Context, dir string, paths []string) (map[strin
 	if len(paths) == 0 {
 		return result, ctx.Err()
 	}
+	return result, loadGo(ctx, dir, paths, result)
+}
+
+// loadGo adds Go packages to the result. In a module whose go.mod is not up to date, the go command
+// lists nothing at all if it knows no module for one of the paths: then each half of them is loaded
+// alone, so that those paths do not hide the other packages.
+func loadGo(ctx context.Context, dir string, paths []string, result map[string]*Package) error {
 	loaded, err := packages.Load(&packages.Config{
 		Context: ctx,
 		Dir:     dir,
@@ -84,13 +97,33 @@ func (GoLoader) Load(ctx context.Context, dir string, paths []string) (map[strin
 	if ctx.Err() != nil {
 		err = ctx.Err() // the go command was stopped, and its error would say something else
 	}
-	if err != nil {
-		return nil, fmt.Errorf("loading Go packages: %w", &goError{err})
+	switch half := len(paths) / 2; {
+	case err != nil:
+		return fmt.Errorf("loading Go packages: %w", &goError{err})
+	case len(loaded) > 0:
+	case half > 0:
+		return cmp.Or(loadGo(ctx, dir, paths[:half], result), loadGo(ctx, dir, paths[half:], result))
+	default:
+		result[paths[0]] = unlisted(ctx, dir, paths[0])
 	}
 	for _, pkg := range loaded {
 		result[pkg.PkgPath] = newPackage(pkg)
 	}
-	return result, nil
+	return nil
+}
+
+// unlisted returns a package that the go command does not list, with what that says.
+func unlisted(ctx context.Context, dir, path string) *Package {
+	command := exec.CommandContext(ctx, "go", "list", "-e", "--", path)
+	command.Dir = dir
+	_, err := command.Output()
+	var failed *exec.ExitError
+	if !errors.As(err, &failed) {
+		return &Package{}
+	}
+	said := strings.TrimPrefix(strings.Join(strings.Fields(string(failed.Stderr)), " "), "go: ")
+	problem, remedy, _ := strings.Cut(said, "; to update it: ")
+	return &Package{Problem: problem, Remedy: remedy}
 }
 
 // A goError is a failure of the go command. Its text is one line: what the command wrote, if it

@@ -74,7 +74,31 @@ func (s *stateScope) reference(ref *ast.Ref) *model.Ref {
 		m.d.report(diag.TargetNotText, last, fmt.Sprintf("%s cannot be text: it is %s", ref.Name(), problem), hint)
 		return nil
 	}
-	return &model.Ref{Source: ref.Name(), State: from, Path: steps, Text: text}
+	out := &model.Ref{Source: ref.Source(), State: from, Optional: ref.Optional, Path: steps, Text: text}
+	s.optional(ref, out, walk.optional)
+	return out
+}
+
+// optional warns of a question mark for what is never empty, and notes the references to optional
+// fields of the target that have none.
+func (s *stateScope) optional(ref *ast.Ref, out *model.Ref, omittable bool) {
+	list, _ := model.Each(out.Path)
+	what := strings.TrimSuffix(out.Source, "?")
+	switch {
+	case out.State != nil:
+	case out.Optional && list != nil:
+		s.d.report(diag.NeverEmpty, ref, "elements that name no object are left out without a ?", "write ${"+what+"}")
+	case out.Optional && !out.MayBeEmpty() && !out.MayBeUnset():
+		s.d.report(diag.NeverEmpty, ref, what+" is never empty", "write ${"+what+"}")
+	case out.Optional || list != nil || !omittable:
+	case out.MayBeUnset() || s.needed && out.MayBeEmpty():
+		then := "nil"
+		if s.node.List {
+			then = "empty"
+		}
+		s.d.report(diag.MayBeEmpty, ref, fmt.Sprintf("%s is optional: while it is empty, every action with the state %s fails", what, s.node.Name.Text),
+			fmt.Sprintf("write ${%s?} if the state is to be %s then", what, then))
+	}
 }
 
 // eachHint says how to refer to the elements of a list in the name of a list.
@@ -215,7 +239,7 @@ func (k *kindType) referenceHint(ref *ast.Ref, at int, problem *walkProblem) str
 func withName(ref *ast.Ref, at int, name string) string {
 	words := slices.Clone(ref.Path)
 	words[at].Text = name
-	return (&ast.Ref{Path: words}).String()
+	return (&ast.Ref{Path: words, Optional: ref.Optional}).String()
 }
 
 // goNames reads the whole reference as names of the JSON form and returns the names of the Go

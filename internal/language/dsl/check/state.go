@@ -29,9 +29,14 @@ type stateScope struct {
 	seen                              map[string]*ast.Selector
 	name, namespace, owned, nameField *ast.Selector
 	annotated                         *ast.Selector // the first by an annotation
+	// demands are those on labels and annotations, by family and key, of which some contradict others.
+	demands      map[string][]demand
+	contradicted map[string]bool
 	// each is true while a value may refer to the elements of a list, which is then list.
 	each bool
 	list []model.Step
+	// needed is true while a value is checked that must not be empty, and has references only.
+	needed bool
 }
 
 // state checks the declaration of a state with all of its selectors.
@@ -41,6 +46,8 @@ func (m *managerScope) state(n *ast.State) *declaredState {
 		node:         n,
 		kind:         m.kind(m.d, n.Kind),
 		seen:         map[string]*ast.Selector{},
+		demands:      map[string][]demand{},
+		contradicted: map[string]bool{},
 		out: &model.State{
 			Name: n.Name.Text, Doc: docLines(n.Doc), List: n.List, Pos: m.d.position(n.Name),
 			Namespace: model.Namespace{Mode: model.TargetNamespace},
@@ -67,7 +74,7 @@ func (m *managerScope) state(n *ast.State) *declaredState {
 
 // combination checks the selectors of a state against each other.
 func (s *stateScope) combination() {
-	if !s.node.List && s.name == nil && len(s.out.Labels) == 0 && len(s.out.Fields) == 0 && !s.triedToSelect() {
+	if selectors := slices.Collect(ast.All[*ast.Selector](s.node)); !s.node.List && !slices.ContainsFunc(selectors, saysWhich) {
 		s.d.report(diag.NoSelector, s.node.Name, fmt.Sprintf("no selector says which object %s is", s.node.Name.Text),
 			"add name=, labels/KEY= or fields/PATH=, or make it a list: []"+s.node.Kind.Text)
 	}
@@ -75,17 +82,6 @@ func (s *stateScope) combination() {
 		s.d.report(diag.Contradiction, s.nameField.Key, "the name is selected twice, by name= and by the field .metadata.name", "keep name=",
 			s.d.related(s.name, "the other one"))
 	}
-}
-
-// triedToSelect reports whether there is a selector that was reported as wrong, and that may be
-// meant to select the object.
-func (s *stateScope) triedToSelect() bool {
-	for sel := range ast.All[*ast.Selector](s.node) {
-		if sel != s.owned && sel != s.namespace {
-			return true
-		}
-	}
-	return false
 }
 
 // scope checks namespaces, cluster-scoped kinds, and owners.
@@ -264,8 +260,9 @@ func (s *stateScope) placed(sel *ast.Selector, family string) {
 		return
 	}
 	s.each = family == "name" && s.node.List
+	s.needed = !slices.ContainsFunc(sel.Value.Parts, func(p ast.Part) bool { return p.Ref == nil })
 	value, ok := s.value(sel.Value)
-	s.each = false
+	s.each, s.needed = false, false
 	if family == "name" {
 		if ok {
 			s.objectName(sel.Value)

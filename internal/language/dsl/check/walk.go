@@ -23,6 +23,8 @@ type goWalk struct {
 	// unset is true when the last step was to a field of the object's own TypeMeta, which is empty
 	// in a cache.
 	unset bool
+	// optional is true if a field on the way need not be set.
+	optional bool
 }
 
 // deref returns what a pointer points to, and other types as they are.
@@ -95,8 +97,9 @@ func (w *goWalk) follow(s *types.Struct, index []int) {
 	var f *types.Var
 	container := deref(w.current)
 	own := len(w.steps) == 0 || len(w.steps) == 1 && w.embedding != nil
+	tag := ""
 	for i, n := range index {
-		f = s.Field(n)
+		f, tag = s.Field(n), s.Tag(n)
 		steps = append(steps, model.Step{Field: f.Name(), Pointer: isPointer(f.Type()), Key: isKey(f)})
 		if i < len(index)-1 {
 			pointers = pointers || isPointer(f.Type())
@@ -104,6 +107,7 @@ func (w *goWalk) follow(s *types.Struct, index []int) {
 			s, _ = container.Underlying().(*types.Struct)
 		}
 	}
+	w.optional = w.optional || isPointer(f.Type()) || !own && omittable(tag)
 	if !pointers {
 		steps = steps[len(steps)-1:]
 	}
@@ -117,6 +121,12 @@ func (w *goWalk) follow(s *types.Struct, index []int) {
 	}
 	w.steps = append(w.steps, steps...)
 	w.current = f.Type()
+}
+
+// omittable reports whether the JSON form leaves a field with the tag out when it is empty.
+func omittable(tag string) bool {
+	_, options, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
+	return strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
 }
 
 // promotes reports whether the name of the embedded struct that was stepped into can be left out

@@ -73,6 +73,7 @@ const (
 	Contradiction     Code = "CK0315"
 	UnsetField        Code = "CK0316"
 	BadOperator       Code = "CK0317"
+	NeverSelects      Code = "CK0318"
 
 	NotTarget          Code = "CK0401"
 	UnknownTargetField Code = "CK0402"
@@ -97,9 +98,12 @@ const (
 	PackageErrors   Code = "CK0607"
 	VersionMismatch Code = "CK0608"
 	EmptyDocument   Code = "CK0609"
+	NeverEmpty      Code = "CK0610"
+	RepeatedValue   Code = "CK0611"
 
 	SingleObject   Code = "CK0701"
 	AnnotationCost Code = "CK0702"
+	MayBeEmpty     Code = "CK0703"
 )
 
 // An Explanation explains a code, in the manual and in `ctrlkit check --explain`.

@@ -139,6 +139,16 @@ func (s *State) Via() []*State {
 	return via
 }
 
+// Optional reports whether a selector has an optional reference.
+func (s *State) Optional() bool {
+	for value := range s.values {
+		if slices.ContainsFunc(value.Parts, func(p Part) bool { return p.Ref != nil && p.Ref.Optional }) {
+			return true
+		}
+	}
+	return false
+}
+
 // values yields the values of all selectors.
 func (s *State) values(yield func(Value) bool) {
 	var all []Value
@@ -193,8 +203,10 @@ type Ref struct {
 	// State is the state that is referred to, one object that is declared before. It is nil for the
 	// target.
 	State *State
-	Path  []Step
-	Text  Text
+	// Optional is true if an empty reference selects nothing, rather than being an error or a value.
+	Optional bool
+	Path     []Step
+	Text     Text
 }
 
 // A Step goes from a struct to one of its fields.
@@ -232,6 +244,39 @@ func (v Value) Elements() []Step {
 		}
 	}
 	return nil
+}
+
+// MayBeEmpty reports whether the text of a value can be empty. The name of the target is never empty,
+// nor is a number, nor is an optional reference with which something is selected.
+func (v Value) MayBeEmpty() bool {
+	for _, part := range v.Parts {
+		switch {
+		case part.Ref == nil:
+			if part.Literal != "" {
+				return false
+			}
+		case part.Ref.Optional || !part.Ref.MayBeEmpty():
+			return false
+		}
+	}
+	return true
+}
+
+// MayBeEmpty reports whether the text of what is referred to can be empty.
+func (r *Ref) MayBeEmpty() bool {
+	switch r.Text {
+	case TextString, TextConvert, TextStringer:
+		return !IsMetadata(r.Path, "Name")
+	}
+	return false
+}
+
+// MayBeUnset reports whether a pointer on the way can be nil, or a key can be missing.
+func (r *Ref) MayBeUnset() bool {
+	if IsMetadata(r.Path, "Name") || IsMetadata(r.Path, "Namespace") {
+		return false
+	}
+	return slices.ContainsFunc(r.Path, func(step Step) bool { return step.Pointer || step.Key })
 }
 
 // IsMetadata reports whether a path is that of a field of the object's own metadata, which has this

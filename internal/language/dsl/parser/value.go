@@ -275,6 +275,9 @@ func (s *scanner) reference(place textPlace) (*ast.Ref, bool) {
 	s.blanks()
 	ref := &ast.Ref{}
 	wellFormed := s.path(ref)
+	if ref.Optional = wellFormed && s.pos < len(s.src) && s.src[s.pos] == '?'; ref.Optional {
+		s.pos++
+	}
 	s.blanks()
 	if s.pos < len(s.src) && s.src[s.pos] == '}' {
 		s.pos++
@@ -308,6 +311,8 @@ func (s *scanner) reportPath(ref *ast.Ref) {
 	switch {
 	case strings.Contains(text, "("):
 		hint = "name a field: methods are not called"
+	case strings.Contains(text, "?"):
+		hint = "write the ? after the whole path, as in ${target.FIELD.FIELD?}"
 	case strings.Contains(text, "["):
 		hint = "name a field, or FIELD[] for all elements of a list: a single element of a list or map cannot be referred to"
 	}

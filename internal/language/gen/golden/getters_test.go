@@ -41,6 +41,30 @@ var getterCases = []struct {
 		change: func(s *golden.Shop) { s.Spec.SecretName = "../x" }, wantErr: `"../x" is not a name`,
 	},
 
+	{name: "by an optional name: there", state: "optional", world: []string{"Secret password tier=gold"}, want: []string{"password"}},
+	{name: "by an optional name: the name is empty", state: "optional", change: func(s *golden.Shop) { s.Spec.SecretName = "" }},
+	{
+		name: "by an optional name: a label is nil", state: "optional", world: []string{"Secret password tier=gold"},
+		change: func(s *golden.Shop) { s.Spec.TierRef = nil },
+	},
+	{
+		name: "by an optional name: a label is empty", state: "optional", world: []string{"Secret password tier="},
+		change: func(s *golden.Shop) { s.Spec.TierRef = new(golden.Tier) },
+	},
+	{
+		name: "by an optional name: another label", state: "optional", world: []string{"Secret password tier=iron"},
+		wantErr: `label tier is "iron", not "gold"`, wantAs: new(*state.MismatchError),
+	},
+	{name: "list by an optional label: there", state: "optionalMaps", world: []string{"ConfigMap a tier=gold", "ConfigMap b tier="}, want: []string{"a"}},
+	{
+		name: "list by an optional label: empty", state: "optionalMaps", world: []string{"ConfigMap b tier=", "ConfigMap c"},
+		change: func(s *golden.Shop) { s.Spec.Tier = "" },
+	},
+	{
+		name: "list by an optional label: a number is nil", state: "optionalMaps", world: []string{"ConfigMap a tier=gold"},
+		change: func(s *golden.Shop) { s.Spec.Replicas = nil },
+	},
+
 	{name: "by name and more: none", state: "shared", world: []string{"Secret other shop=shop .type=example.com/g owned"}},
 	{
 		name: "by name and more: there", state: "shared",

@@ -229,6 +229,24 @@ func TestWatchOfAClusterScopedTarget(t *testing.T) {
 	seen.wait(region, "[]")
 }
 
+// TestWatchAnOptionalReference has a target that selects nothing until its reference is set.
+func TestWatchAnOptionalReference(t *testing.T) {
+	c := newCluster(t)
+	target := c.shop("shop")
+	target.Spec.SecretName = ""
+	c.create(target)
+	seen := c.watch(shops, "optional")
+	seen.wait(target, "[]")
+	target.Spec.SecretName = "password"
+	if err := c.live.Update(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	c.change(target, "Secret password tier=gold")
+	seen.wait(target, "[password]")
+	c.change(target, "Secret password tier=iron")
+	seen.wait(target, "mismatch")
+}
+
 // TestWatchAnUnresolvedTarget has a target whose selectors cannot be resolved: that must not affect
 // other targets.
 func TestWatchAnUnresolvedTarget(t *testing.T) {

@@ -56,6 +56,8 @@ type ShopsState struct {
 	byLiterals      state.Memo[[]corev1.ConfigMap]
 	annotated       state.Memo[[]corev1.ConfigMap]
 	namedAnnotated  state.Memo[*corev1.Secret]
+	optional        state.Memo[*corev1.Secret]
+	optionalMaps    state.Memo[[]corev1.ConfigMap]
 }
 
 // NewShopsState returns the states of target, which are read with reader.
@@ -732,6 +734,95 @@ func selectShopsNamedAnnotated(target *Shop) (state.Selection, error) {
 	}, nil
 }
 
+// GetOptional returns the state optional: the Secret in the namespace of the Shop with
+//
+//	name=${target.Spec.SecretName?}
+//	labels/tier=${target.Spec.TierRef?}
+//
+// or nil if there is none. One with the name that does not satisfy the other selectors is an error. Nothing is selected while a reference with a ? is empty.
+func (s *ShopsState) GetOptional(ctx context.Context) (*corev1.Secret, error) {
+	optional, err := s.optional.Get(ctx, s.readOptional)
+	return state.Copy(optional), err
+}
+
+func (s *ShopsState) readOptional(ctx context.Context) (*corev1.Secret, error) {
+	selection, err := selectShopsOptional(s.target)
+	if errors.Is(err, state.ErrNothing) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Secret{})
+}
+
+// selectShopsOptional returns what the state optional of target selects.
+func selectShopsOptional(target *Shop) (state.Selection, error) {
+	if target.Spec.SecretName == "" {
+		return state.Selection{}, state.ErrNothing
+	}
+	if target.Spec.TierRef == nil {
+		return state.Selection{}, state.ErrNothing
+	}
+	if string(*target.Spec.TierRef) == "" {
+		return state.Selection{}, state.ErrNothing
+	}
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{
+		Namespace: namespace,
+		Name:      target.Spec.SecretName,
+		Labels:    map[string]string{"tier": string(*target.Spec.TierRef)},
+	}, nil
+}
+
+// GetOptionalMaps returns the state optionalMaps: every ConfigMap in the namespace of the Shop with
+//
+//	labels/tier=${target.Spec.Tier?}
+//	labels/replicas notin (r${target.Spec.Replicas?})
+//
+// sorted by namespace and name. Nothing is selected while a reference with a ? is empty.
+func (s *ShopsState) GetOptionalMaps(ctx context.Context) ([]corev1.ConfigMap, error) {
+	optionalMaps, err := s.optionalMaps.Get(ctx, s.readOptionalMaps)
+	return state.Copies(optionalMaps), err
+}
+
+func (s *ShopsState) readOptionalMaps(ctx context.Context) ([]corev1.ConfigMap, error) {
+	selection, err := selectShopsOptionalMaps(s.target)
+	if errors.Is(err, state.ErrNothing) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.ConfigMapList
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
+		return nil, err
+	}
+	return state.Sorted(list.Items), nil
+}
+
+// selectShopsOptionalMaps returns what the state optionalMaps of target selects.
+func selectShopsOptionalMaps(target *Shop) (state.Selection, error) {
+	if string(target.Spec.Tier) == "" {
+		return state.Selection{}, state.ErrNothing
+	}
+	if target.Spec.Replicas == nil {
+		return state.Selection{}, state.ErrNothing
+	}
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{
+		Namespace: namespace,
+		Labels:    map[string]string{"tier": string(target.Spec.Tier)},
+		Where:     []state.Requirement{{Key: "replicas", Operator: "notin", Values: []string{"r" + strconv.FormatInt(int64(*target.Spec.Replicas), 10)}}},
+	}, nil
+}
+
 // ShopsStateGetter is what Shops reads its states from:
 // a ShopsState, or in tests a ShopsFakeState.
 // Every call of a getter returns a new copy.
@@ -757,6 +848,8 @@ type ShopsStateGetter interface {
 	GetByLiterals(ctx context.Context) ([]corev1.ConfigMap, error)
 	GetAnnotated(ctx context.Context) ([]corev1.ConfigMap, error)
 	GetNamedAnnotated(ctx context.Context) (*corev1.Secret, error)
+	GetOptional(ctx context.Context) (*corev1.Secret, error)
+	GetOptionalMaps(ctx context.Context) ([]corev1.ConfigMap, error)
 }
 
 var (
@@ -807,6 +900,10 @@ type ShopsFakeState struct {
 	AnnotatedErr       error
 	NamedAnnotated     *corev1.Secret
 	NamedAnnotatedErr  error
+	Optional           *corev1.Secret
+	OptionalErr        error
+	OptionalMaps       []corev1.ConfigMap
+	OptionalMapsErr    error
 }
 
 // Target returns the Shop that was set.
@@ -958,6 +1055,22 @@ func (s *ShopsFakeState) GetNamedAnnotated(context.Context) (*corev1.Secret, err
 	return state.Copy(s.NamedAnnotated), nil
 }
 
+// GetOptional returns a copy of Optional, or OptionalErr if that is set.
+func (s *ShopsFakeState) GetOptional(context.Context) (*corev1.Secret, error) {
+	if s.OptionalErr != nil {
+		return nil, s.OptionalErr
+	}
+	return state.Copy(s.Optional), nil
+}
+
+// GetOptionalMaps returns a copy of OptionalMaps, or OptionalMapsErr if that is set.
+func (s *ShopsFakeState) GetOptionalMaps(context.Context) ([]corev1.ConfigMap, error) {
+	if s.OptionalMapsErr != nil {
+		return nil, s.OptionalMapsErr
+	}
+	return state.Copies(s.OptionalMaps), nil
+}
+
 // ShopsImpl has a method for each action. You implement it.
 //
 //   - A method gets the states that its action declares. They are copies, which it may change; a
@@ -969,7 +1082,7 @@ func (s *ShopsFakeState) GetNamedAnnotated(context.Context) (*corev1.Secret, err
 type ShopsImpl interface {
 	One(ctx context.Context, logger logr.Logger, password *corev1.Secret, shared *corev1.Secret, byLabel *corev1.Secret, byField *corev1.Secret, pointers *corev1.ConfigMap, values *corev1.ConfigMap) (ctrl.Result, error)
 
-	Select(ctx context.Context, logger logr.Logger, byOperators []corev1.ConfigMap, byLiterals []corev1.ConfigMap, annotated []corev1.ConfigMap, namedAnnotated *corev1.Secret) (ctrl.Result, error)
+	Select(ctx context.Context, logger logr.Logger, byOperators []corev1.ConfigMap, byLiterals []corev1.ConfigMap, annotated []corev1.ConfigMap, namedAnnotated *corev1.Secret, optional *corev1.Secret, optionalMaps []corev1.ConfigMap) (ctrl.Result, error)
 
 	Many(ctx context.Context, logger logr.Logger, labelled []corev1.ConfigMap, controlled []corev1.ConfigMap, ownedByAny []corev1.ConfigMap, namedOwned []corev1.ConfigMap, namedEverywhere []corev1.ConfigMap, pods []corev1.Pod, siblings []Shop, byPointerField []Shop) (ctrl.Result, error)
 }
@@ -1071,8 +1184,16 @@ func (m *Shops) Select() ctrlkit.Action {
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state namedAnnotated: %w", err))
 		}
+		optional, err := m.state.GetOptional(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state optional: %w", err))
+		}
+		optionalMaps, err := m.state.GetOptionalMaps(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state optionalMaps: %w", err))
+		}
 
-		return m.impl.Select(ctx, logger, byOperators, byLiterals, annotated, namedAnnotated)
+		return m.impl.Select(ctx, logger, byOperators, byLiterals, annotated, namedAnnotated, optional, optionalMaps)
 	}, m.opts...)
 }
 
@@ -1231,6 +1352,12 @@ var shopsByAnnotated = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${targe
 // shopsByNamedAnnotated finds the Shop objects whose state namedAnnotated an object belongs to.
 var shopsByNamedAnnotated = state.NameIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=${target.Name}-noted", selectShopsNamedAnnotated)
 
+// shopsByOptional finds the Shop objects whose state optional an object belongs to.
+var shopsByOptional = state.NameIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=${target.Spec.SecretName?} labels/tier=${target.Spec.TierRef?} (by name)", selectShopsOptional)
+
+// shopsByOptionalMaps finds the Shop objects whose state optionalMaps an object belongs to.
+var shopsByOptionalMaps = state.TargetIndex("ctrlkit:v1/ConfigMap namespace=${target.Namespace} labels/tier=${target.Spec.Tier?} labels/replicas notin (r${target.Spec.Replicas?})", selectShopsOptionalMaps)
+
 // IndexShops registers the indexes of the cache that Shops
 // and its watches need. Call it before the cache is started, with the FieldIndexer of the
 // ctrl.Manager. It keeps indexes that are registered already.
@@ -1259,6 +1386,8 @@ func IndexShops(ctx context.Context, indexer client.FieldIndexer) error {
 		shopsByByLiterals.Register(ctx, indexer, &Shop{}),
 		shopsByAnnotated.Register(ctx, indexer, &Shop{}),
 		shopsByNamedAnnotated.Register(ctx, indexer, &Shop{}),
+		shopsByOptional.Register(ctx, indexer, &Shop{}),
+		shopsByOptionalMaps.Register(ctx, indexer, &Shop{}),
 	)
 }
 
@@ -1377,6 +1506,15 @@ func WatchShops(b *builder.Builder, reader client.Reader, opts ...builder.ForOpt
 		})).
 		Watches(&corev1.Secret{}, state.Enqueue(reader, &ShopList{}, shopsByNamedAnnotated, func(obj *corev1.Secret) state.Selection {
 			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+		})).
+		Watches(&corev1.Secret{}, state.Enqueue(reader, &ShopList{}, shopsByOptional, func(obj *corev1.Secret) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+		})).
+		Watches(&corev1.ConfigMap{}, state.Enqueue(reader, &ShopList{}, shopsByOptionalMaps, func(obj *corev1.ConfigMap) state.Selection {
+			return state.Selection{
+				Namespace: obj.GetNamespace(),
+				Labels:    map[string]string{"tier": obj.GetLabels()["tier"]},
+			}
 		}))
 }
 

@@ -61,10 +61,13 @@ type actions struct {
 var _ RoutingImpl = (*actions)(nil)
 
 // KeepProbe makes the Probe, whose URL is that of the Service, or empty without a Service.
-func (a *actions) KeepProbe(ctx context.Context, _ logr.Logger, service *corev1.Service, probes []unstructured.Unstructured, settings *corev1.ConfigMap) (ctrl.Result, error) {
+func (a *actions) KeepProbe(ctx context.Context, _ logr.Logger, service, fallback *corev1.Service, probes []unstructured.Unstructured, settings *corev1.ConfigMap) (ctrl.Result, error) {
 	scheme, url := "http", ""
 	if settings != nil && settings.Data["scheme"] != "" {
 		scheme = settings.Data["scheme"]
+	}
+	if service == nil {
+		service = fallback
 	}
 	if service != nil {
 		url = fmt.Sprintf("%s://%s:%s", scheme, service.Name, *state.Field(a.target, "spec", "service", "port"))

@@ -273,7 +273,7 @@ func envFrom(name string) corev1.EnvFromSource {
 	return corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}
 }
 
-// What is not set is an error that names it.
+// What is not set is an error that names it, unless it is optional.
 func TestNotSet(t *testing.T) {
 	t.Parallel()
 	target := route("default", "a")
@@ -281,6 +281,14 @@ func TestNotSet(t *testing.T) {
 	_, err := defined.NewRoutingState(nil, target).GetService(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "target.spec.service.name is not set") {
 		t.Errorf("got the error %v", err)
+	}
+	for _, empty := range []map[string]any{nil, {}, {"service": ""}} {
+		if empty != nil {
+			must(t, unstructured.SetNestedField(target.Object, empty, "spec", "fallback"))
+		}
+		if fallback, err := defined.NewRoutingState(nil, target).GetFallback(t.Context()); fallback != nil || err != nil {
+			t.Errorf("with %v the fallback is %v, %v", empty, fallback, err)
+		}
 	}
 }
 

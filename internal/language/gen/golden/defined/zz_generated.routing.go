@@ -42,6 +42,7 @@ type RoutingState struct {
 	zone        state.Memo[*unstructured.Unstructured]
 	credentials state.Memo[*corev1.Secret]
 	ca          state.Memo[*corev1.ConfigMap]
+	fallback    state.Memo[*corev1.Service]
 	peers       state.Memo[[]unstructured.Unstructured]
 	backends    state.Memo[[]corev1.Service]
 	hosts       state.Memo[[]corev1.ConfigMap]
@@ -241,6 +242,44 @@ func selectRoutingCa(target *unstructured.Unstructured, credentialsObject *corev
 		Name:      credentialsObject.Name + "-ca",
 		Labels:    map[string]string{"kind": "ca"},
 	}, nil
+}
+
+// GetFallback returns the state fallback: the Service in the namespace of the Route with
+//
+//	name=${target.spec.fallback.service?}
+//
+// or nil if there is none. Nothing is selected while a reference with a ? is empty.
+//
+// What the Route may name.
+func (s *RoutingState) GetFallback(ctx context.Context) (*corev1.Service, error) {
+	fallback, err := s.fallback.Get(ctx, s.readFallback)
+	return state.Copy(fallback), err
+}
+
+func (s *RoutingState) readFallback(ctx context.Context) (*corev1.Service, error) {
+	selection, err := selectRoutingFallback(s.target)
+	if errors.Is(err, state.ErrNothing) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Service{})
+}
+
+// selectRoutingFallback returns what the state fallback of target selects.
+func selectRoutingFallback(target *unstructured.Unstructured) (state.Selection, error) {
+	if state.Field(target, "spec", "fallback", "service") == nil {
+		return state.Selection{}, state.ErrNothing
+	}
+	if *state.Field(target, "spec", "fallback", "service") == "" {
+		return state.Selection{}, state.ErrNothing
+	}
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: *state.Field(target, "spec", "fallback", "service")}, nil
 }
 
 // GetPeers returns the state peers: every Route in the namespace of the Route with
@@ -452,6 +491,7 @@ type RoutingStateGetter interface {
 	GetZone(ctx context.Context) (*unstructured.Unstructured, error)
 	GetCredentials(ctx context.Context) (*corev1.Secret, error)
 	GetCa(ctx context.Context) (*corev1.ConfigMap, error)
+	GetFallback(ctx context.Context) (*corev1.Service, error)
 	GetPeers(ctx context.Context) ([]unstructured.Unstructured, error)
 	GetBackends(ctx context.Context) ([]corev1.Service, error)
 	GetHosts(ctx context.Context) ([]corev1.ConfigMap, error)
@@ -479,6 +519,8 @@ type RoutingFakeState struct {
 	CredentialsErr error
 	Ca             *corev1.ConfigMap
 	CaErr          error
+	Fallback       *corev1.Service
+	FallbackErr    error
 	Peers          []unstructured.Unstructured
 	PeersErr       error
 	Backends       []corev1.Service
@@ -536,6 +578,14 @@ func (s *RoutingFakeState) GetCa(context.Context) (*corev1.ConfigMap, error) {
 	return state.Copy(s.Ca), nil
 }
 
+// GetFallback returns a copy of Fallback, or FallbackErr if that is set.
+func (s *RoutingFakeState) GetFallback(context.Context) (*corev1.Service, error) {
+	if s.FallbackErr != nil {
+		return nil, s.FallbackErr
+	}
+	return state.Copy(s.Fallback), nil
+}
+
 // GetPeers returns a copy of Peers, or PeersErr if that is set.
 func (s *RoutingFakeState) GetPeers(context.Context) ([]unstructured.Unstructured, error) {
 	if s.PeersErr != nil {
@@ -583,7 +633,7 @@ func (s *RoutingFakeState) GetSettings(context.Context) (*corev1.ConfigMap, erro
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type RoutingImpl interface {
-	KeepProbe(ctx context.Context, logger logr.Logger, service *corev1.Service, probes []unstructured.Unstructured, settings *corev1.ConfigMap) (ctrl.Result, error)
+	KeepProbe(ctx context.Context, logger logr.Logger, service *corev1.Service, fallback *corev1.Service, probes []unstructured.Unstructured, settings *corev1.ConfigMap) (ctrl.Result, error)
 
 	Report(ctx context.Context, logger logr.Logger, zone *unstructured.Unstructured, sharing []unstructured.Unstructured, ca *corev1.ConfigMap, peers []unstructured.Unstructured, backends []corev1.Service, hosts []corev1.ConfigMap) (ctrl.Result, error)
 }
@@ -636,6 +686,10 @@ func (m *Routing) KeepProbe() ctrlkit.Action {
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state service: %w", err))
 		}
+		fallback, err := m.state.GetFallback(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state fallback: %w", err))
+		}
 		probes, err := m.state.GetProbes(ctx)
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state probes: %w", err))
@@ -645,7 +699,7 @@ func (m *Routing) KeepProbe() ctrlkit.Action {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state settings: %w", err))
 		}
 
-		return m.impl.KeepProbe(ctx, logger, service, probes, settings)
+		return m.impl.KeepProbe(ctx, logger, service, fallback, probes, settings)
 	}, m.opts...)
 }
 
@@ -711,6 +765,9 @@ var routingByService = state.NameIndex("ctrlkit:v1/Service namespace=${target.Na
 // routingByZone finds the Route objects whose state zone an object belongs to.
 var routingByZone = state.TargetIndex("ctrlkit:traffic.example.com/v1/Zone fields/ctrlkit:.spec.code=${target.spec.zone}", selectRoutingZone)
 
+// routingByFallback finds the Route objects whose state fallback an object belongs to.
+var routingByFallback = state.NameIndex("ctrlkit:v1/Service namespace=${target.Namespace} name=${target.spec.fallback.service?}", selectRoutingFallback)
+
 // routingByBackends finds the Route objects whose state backends an object belongs to.
 var routingByBackends = state.NamesIndex("ctrlkit:v1/Service namespace=${target.Namespace} name=${target.spec.backends[].service}", selectRoutingBackends)
 
@@ -755,6 +812,7 @@ func IndexRouting(ctx context.Context, indexer client.FieldIndexer) error {
 		routingRouteBySpecServicePort.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Route")),
 		routingByService.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Route")),
 		routingByZone.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Route")),
+		routingByFallback.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Route")),
 		routingByBackends.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Route")),
 		routingByHosts.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Route")),
 		routingBySharing.Register(ctx, indexer, state.NewObject("traffic.example.com/v1", "Route")),
@@ -804,6 +862,9 @@ func WatchRouting(b *builder.Builder, reader client.Reader, opts ...builder.ForO
 				Fields: map[string]string{routingZoneBySpecCode.Name: routingZoneBySpecCode.Value(obj)},
 			}
 		}))))).
+		Watches(&corev1.Service{}, state.Enqueue(reader, state.NewObjectList("traffic.example.com/v1", "Route"), routingByFallback, func(obj *corev1.Service) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+		})).
 		Watches(state.NewObject("traffic.example.com/v1", "Route"), state.EnqueueFrom(reader, state.Through(reader, state.NewObjectList("traffic.example.com/v1", "Zone"), routingThroughZoneToPeers, func(obj *unstructured.Unstructured) state.Selection {
 			return state.Selection{
 				Labels: map[string]string{"zone": obj.GetLabels()["zone"]},
