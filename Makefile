@@ -84,6 +84,10 @@ pictures: ## Draw the pictures of the documentation again
 	else echo "without chromium, the pictures of the page and of the report stay as they are"; fi
 	@if [ -f docs/images/demo.cast ]; then $(GO) run ./internal/pictures terminal --title "make demo" docs/images/demo.cast docs/images/demo.svg; fi
 
+.PHONY: playground
+playground: ## Make the page where documents can be tried, in dist/playground, and print its sizes
+	@$(GO) run ./internal/playground/build dist/playground
+
 .PHONY: generated
 generated: ## Fail if regenerating changes a file
 	@before=$$(git status --porcelain; git diff | git hash-object --stdin); $(MAKE) --no-print-directory generate; \

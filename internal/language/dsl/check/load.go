@@ -5,16 +5,9 @@ package check
 
 import (
 	"context"
-	"fmt"
-	"go/ast"
-	"go/parser"
 	"go/token"
 	"go/types"
-	"slices"
-	"strings"
 	"sync"
-
-	"golang.org/x/tools/go/packages"
 )
 
 // A Loader loads the Go packages that documents are bound to.
@@ -38,6 +31,8 @@ type Package struct {
 	// Problem is why Types is nil, or else what is wrong with the package. It is empty if nothing
 	// is.
 	Problem string
+	// Hint is the remedy of the problem. If it is empty, the checker has one.
+	Hint string
 	// Facts are read from the source.
 	Facts Facts
 	// Fset has the positions of the types, nil if they have none.
@@ -53,91 +48,6 @@ func (p *Package) problem(obj *types.TypeName) string {
 		return ""
 	}
 	return objectProblem(obj)
-}
-
-// GoLoader is the [Loader] that uses the go command. It reads types from the compiler's export
-// data, which is fast with a warm build cache, and from source if a package does not compile. It
-// reads definitions from files.
-type GoLoader struct{}
-
-var _ Loader = GoLoader{}
-
-// Load implements [Loader].
-func (GoLoader) Load(ctx context.Context, dir string, paths []string) (map[string]*Package, error) {
-	result := make(map[string]*Package, len(paths))
-	paths = slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
-		if !strings.Contains(path, " ") {
-			return false
-		}
-		result[path] = loadDefinitions(ctx, dir, path)
-		return true
-	})
-	if len(paths) == 0 {
-		return result, ctx.Err()
-	}
-	loaded, err := packages.Load(&packages.Config{
-		Context: ctx,
-		Dir:     dir,
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
-			packages.NeedTypes | packages.NeedTypesSizes | packages.NeedExportFile,
-	}, paths...)
-	if ctx.Err() != nil {
-		err = ctx.Err() // the go command was stopped, and its error would say something else
-	}
-	if err != nil {
-		return nil, fmt.Errorf("loading Go packages: %w", &goError{err})
-	}
-	for _, pkg := range loaded {
-		result[pkg.PkgPath] = newPackage(pkg)
-	}
-	return result, nil
-}
-
-// A goError is a failure of the go command. Its text is one line: what the command wrote, if it
-// wrote anything.
-type goError struct{ err error }
-
-func (e *goError) Error() string {
-	text := strings.TrimPrefix(e.err.Error(), "err: ")
-	if problem, written, ok := strings.Cut(text, ": stderr: "); ok {
-		text = problem
-		if written = strings.TrimSpace(written); written != "" {
-			text = strings.Join(strings.Fields(written), " ")
-		}
-	}
-	return text
-}
-
-func (e *goError) Unwrap() error { return e.err }
-
-func newPackage(pkg *packages.Package) *Package {
-	p := &Package{Types: pkg.Types, Fset: pkg.Fset}
-	if len(pkg.Errors) > 0 {
-		p.Problem = pkg.Errors[0].Msg
-	}
-	if len(pkg.GoFiles) == 0 || pkg.Types == nil || pkg.Types.Name() == "" {
-		p.Types = nil
-		if p.Problem == "" {
-			p.Problem = "it has no Go files"
-		}
-		return p
-	}
-	if lookupBuiltin(pkg.PkgPath) == nil {
-		p.Facts = ReadFacts(parseAll(pkg.GoFiles))
-	}
-	return p
-}
-
-// parseAll reads source files for their comments. What cannot be read has no facts.
-func parseAll(names []string) []*ast.File {
-	fset := token.NewFileSet()
-	var files []*ast.File
-	for _, name := range names {
-		if f, _ := parser.ParseFile(fset, name, nil, parser.ParseComments|parser.SkipObjectResolution); f != nil {
-			files = append(files, f)
-		}
-	}
-	return files
 }
 
 // A Cache is a [Loader] that loads each package once, with another loader. It is for programs that
