@@ -3,8 +3,8 @@
 
 "use strict";
 
-// The program adds check and format to this, and takes the catalog from it.
-const ctrlkit = { program: "", catalog: "", examples: {} };
+// The program adds check and format to this, and takes the catalog from it: it sees no constants.
+var ctrlkit = { program: "", catalog: "", examples: {} };
 
 (() => {
   const element = (id) => document.getElementById(id);
@@ -230,6 +230,7 @@ const ctrlkit = { program: "", catalog: "", examples: {} };
       const { instance } = await WebAssembly.instantiate(await (await expand(ctrlkit.program)).arrayBuffer(), go.importObject);
       ctrlkit.program = "";
       await go.run(instance);
+      throw new Error("it ended"); // and said why on the console
     } catch (error) {
       status.textContent = `The compiler does not start: ${error.message}`;
       status.className = "error";
