@@ -61,7 +61,7 @@ class Drawing {
     if (!this.panel || !client) return;
     let body;
     try {
-      // The server executes it; the client adds no command of that name to the editor.
+      // The client has sent what was typed before.
       const svg = await client.sendRequest("workspace/executeCommand", { command: "ctrlkit.drawing", arguments: [document.uri.toString(), "svg"] });
       body = `<img alt="The managers of the document" src="data:image/svg+xml;base64,${Buffer.from(svg).toString("base64")}">`;
     } catch (error) {

@@ -47,7 +47,7 @@ var ctrlkit = { program: "", catalog: "", examples: {} };
       case "document":
         if (words === 0) return ["bind", "alias", "decl"].includes(word) ? "keyword" : "";
         if (first === "decl") return words === 2 && word === "for" ? "keyword" : words === 1 ? "name" : "kind";
-        return words === 1 ? "kind" : "value";
+        return words === 1 || first === "alias" ? "kind" : "value";
       case "decl": return ["state", "action"].includes(word) ? "keyword" : "";
       case "state": return words === 0 ? "name" : "kind";
       case "action": return "name";
