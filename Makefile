@@ -90,7 +90,8 @@ playground: ## Make the page where documents can be tried, in dist/playground, a
 
 .PHONY: vscode
 vscode: ## Build the extension for Visual Studio Code into dist/ctrlkit.vsix, and test its grammar; npm gets what it needs
-	@mkdir -p dist && cd editors/vscode && npm install --silent --no-audit --no-fund && npm test --silent && npx vsce package --skip-license --out ../../dist/ctrlkit.vsix
+	@mkdir -p dist bin/vscode && cp -R editors/vscode/. bin/vscode
+	@cd bin/vscode && npm install --silent --no-audit --no-fund && npm test --silent && npx vsce package --skip-license --out ../../dist/ctrlkit.vsix
 
 .PHONY: generated
 generated: ## Fail if regenerating changes a file
