@@ -80,9 +80,18 @@ soak: controlplane ## Kill the examples' operators at random for 10 minutes, lea
 .PHONY: pictures
 pictures: ## Draw the pictures of the documentation again
 	@$(GO) run ./internal/pictures workflows docs/images
-	@if command -v chromium >/dev/null; then $(GO) run ./internal/pictures page docs/images && $(GO) run ./internal/pictures finding docs/images; \
-	else echo "without chromium, the pictures of the page and of the report stay as they are"; fi
+	@if command -v chromium >/dev/null; then $(GO) run ./internal/pictures page docs/images && $(GO) run ./internal/pictures finding docs/images && $(GO) run ./internal/pictures playground docs/images; \
+	else echo "without chromium, the pictures of the pages and of the report stay as they are"; fi
 	@if [ -f docs/images/demo.cast ]; then $(GO) run ./internal/pictures terminal --title "make demo" docs/images/demo.cast docs/images/demo.svg; fi
+
+.PHONY: playground
+playground: ## Make the page where documents can be tried, in dist/playground, and print its sizes
+	@$(GO) run ./internal/playground/build dist/playground
+
+.PHONY: vscode
+vscode: ## Build the extension for Visual Studio Code into dist/ctrlkit.vsix, and test its grammar; npm gets what it needs
+	@mkdir -p dist bin/vscode && cp -R editors/vscode/. bin/vscode
+	@cd bin/vscode && npm install --silent --no-audit --no-fund && npm test --silent && npx vsce package --skip-license --out ../../dist/ctrlkit.vsix
 
 .PHONY: generated
 generated: ## Fail if regenerating changes a file

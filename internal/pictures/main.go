@@ -9,10 +9,11 @@
 //	go run ./internal/pictures terminal docs/images/demo.cast docs/images/demo.svg
 //	go run ./internal/pictures page docs/images
 //	go run ./internal/pictures finding docs/images
+//	go run ./internal/pictures playground docs/images
 //	go run ./internal/pictures look DIRECTORY
 //	go run ./internal/pictures measure
 //
-// The last four need Chromium: look is for a person who changes the page, and measure prints what
+// The last five need Chromium: look is for a person who changes the page, and measure prints what
 // docs/operate.md says of its cost. The pictures of the page are of a real run, so that they differ
 // in their times.
 //
@@ -45,7 +46,7 @@ func main() {
 
 func newCommand() *cobra.Command {
 	root := &cobra.Command{Use: "pictures", Short: "Make the pictures of the documentation", SilenceUsage: true}
-	root.AddCommand(newWorkflowsCommand(), newTerminalCommand(), newPageCommand(), newFindingCommand(), newLookCommand(), newMeasureCommand())
+	root.AddCommand(newWorkflowsCommand(), newTerminalCommand(), newPageCommand(), newFindingCommand(), newPlaygroundCommand(), newLookCommand(), newMeasureCommand())
 	return root
 }
 

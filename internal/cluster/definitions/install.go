@@ -1,6 +1,8 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build !js
+
 package definitions
 
 import (

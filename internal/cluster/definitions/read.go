@@ -41,11 +41,7 @@ func Read(paths ...string) ([]*Definition, error) {
 			}
 		}
 	}
-	list := make([]*Definition, 0, len(byName))
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		list = append(list, byName[name])
-	}
-	return list, nil
+	return sorted(byName), nil
 }
 
 func filesOf(path string) ([]string, error) {
@@ -78,6 +74,27 @@ func readFile(file string, to map[string]*Definition) error {
 	if err != nil {
 		return err
 	}
+	return parse(data, to)
+}
+
+// Parse returns the definitions in the documents of a YAML or JSON text, as [Read] does.
+func Parse(data []byte) ([]*Definition, error) {
+	byName := map[string]*Definition{}
+	if err := parse(data, byName); err != nil {
+		return nil, err
+	}
+	return sorted(byName), nil
+}
+
+func sorted(byName map[string]*Definition) []*Definition {
+	list := make([]*Definition, 0, len(byName))
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		list = append(list, byName[name])
+	}
+	return list
+}
+
+func parse(data []byte, to map[string]*Definition) error {
 	reader := yamlstream.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	for {
 		document, err := reader.Read()

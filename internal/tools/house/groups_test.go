@@ -13,20 +13,21 @@ import (
 // library, and the packages that run operators. Within a group, and between groups that use each
 // other, the layers decide.
 var groups = map[string][]string{
-	"internal/cluster":  {}, // what is known of any cluster: kinds, rules, references, text of others
-	"internal/language": {"internal/cluster"},
-	"internal/engine":   {"internal/cluster", "library"}, // what the floors share
-	"internal/show":     {"internal/cluster", "internal/engine", "internal/language", "library"},
-	"library":           {"internal/cluster", "internal/engine", "internal/show"},
-	"controlplane":      {"internal/cluster"},
-	"internal/sim":      {"controlplane", "internal/cluster", "internal/engine", "internal/show", "library", "sim"},
-	"sim":               {"internal/cluster", "internal/engine", "internal/sim", "library"},
-	"ctrlkittest":       {"controlplane", "internal/cluster", "internal/engine", "internal/sim", "library"},
-	"internal/scaffold": {},
-	"internal/vet":      {},
-	"internal/command":  {"controlplane", "internal/cluster", "internal/engine", "internal/language", "internal/scaffold", "internal/show", "internal/sim", "internal/vet", "library"},
-	"internal/tools":    {"controlplane", "internal/sim", "internal/vet", "sim"}, // of this repository
-	"cmd":               {"internal/command", "internal/vet"},
+	"internal/cluster":    {}, // what is known of any cluster: kinds, rules, references, text of others
+	"internal/language":   {"internal/cluster"},
+	"internal/engine":     {"internal/cluster", "library"}, // what the floors share
+	"internal/show":       {"internal/cluster", "internal/engine", "internal/language", "library"},
+	"library":             {"internal/cluster", "internal/engine", "internal/show"},
+	"controlplane":        {"internal/cluster"},
+	"internal/sim":        {"controlplane", "internal/cluster", "internal/engine", "internal/show", "library", "sim"},
+	"sim":                 {"internal/cluster", "internal/engine", "internal/sim", "library"},
+	"ctrlkittest":         {"controlplane", "internal/cluster", "internal/engine", "internal/sim", "library"},
+	"internal/scaffold":   {},
+	"internal/vet":        {},
+	"internal/command":    {"controlplane", "internal/cluster", "internal/engine", "internal/language", "internal/scaffold", "internal/show", "internal/sim", "internal/vet", "library"},
+	"internal/playground": {"internal/language", "internal/show"},
+	"internal/tools":      {"controlplane", "internal/sim", "internal/vet", "sim"}, // of this repository
+	"cmd":                 {"internal/command", "internal/vet"},
 }
 
 // generated are packages that the generator has written, as it does for operators.

@@ -93,6 +93,7 @@ var layers = map[string]int{
 	"internal/language/dsl/check":     3,
 	"internal/language/dsl/checktest": 4,
 	"internal/language/gen":           1,
+	"internal/language/dsl/catalog":   4,
 	"internal/language/fix":           4, // reads documents
 	"internal/language/lsp":           5, // what editors ask of documents
 
@@ -145,6 +146,8 @@ var layers = map[string]int{
 	"internal/command":                        11,
 	"internal/command/live":                   12,
 	"cmd/ctrlkit":                             12,
+	"internal/playground":                     5,
+	"internal/playground/build":               5,
 	"cmd/ctrlkit-vet":                         12,
 	"internal/tools/checks":                   11,
 	"internal/tools/peers":                    7,

@@ -4,18 +4,12 @@
 package check
 
 import (
-	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"go/constant"
 	"go/token"
 	"go/types"
-	"io/fs"
 	"maps"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -55,41 +49,6 @@ func sourceOf(key string) string {
 		return words[1]
 	}
 	return key
-}
-
-// loadDefinitions reads the kinds of a group and version from definitions. A module is looked for
-// from dir.
-func loadDefinitions(ctx context.Context, dir, key string) *Package {
-	words := strings.SplitN(key, " ", 3)
-	label, source := words[0], words[1]
-	if len(words) > 2 {
-		dir = words[2]
-	}
-	path, err := definitionsPath(ctx, dir, source)
-	var list []*definitions.Definition
-	if err == nil {
-		list, err = definitions.Read(path)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		err = errors.New("there is no such file or directory")
-	}
-	if err == nil && len(list) == 0 {
-		err = noDefinitions(path)
-	}
-	if err != nil {
-		p := noPackage()
-		p.Problem = strings.TrimPrefix(err.Error(), path+": ")
-		return p
-	}
-	return NewDefinitions(key, label, list)
-}
-
-// noDefinitions is the error for a file or directory without definitions.
-func noDefinitions(path string) error {
-	if ext := filepath.Ext(path); !slices.Contains(definitions.Extensions, ext) && ext != "" {
-		return fmt.Errorf("it has no CustomResourceDefinition: the extensions of such files are %s", listOf(definitions.Extensions))
-	}
-	return errors.New("it has no CustomResourceDefinition")
 }
 
 func noPackage() *Package {
@@ -144,7 +103,7 @@ func others(label string, served []string) string {
 	return ", only " + listOf(served)
 }
 
-// definitionsHint returns what to do about a problem of [loadDefinitions].
+// definitionsHint returns what to do about a problem of definitions.
 func definitionsHint(problem string) string {
 	switch {
 	case strings.Contains(problem, "no definition that serves"):
@@ -157,49 +116,6 @@ func definitionsHint(problem string) string {
 		return "add the version that you want: MODULE@VERSION:DIRECTORY"
 	}
 	return "write ./FILE, ./DIRECTORY or MODULE:DIRECTORY, where CustomResourceDefinitions are"
-}
-
-// definitionsPath returns the file or directory of a source, and downloads a module if need be.
-func definitionsPath(ctx context.Context, dir, source string) (string, error) {
-	of, below, ok := strings.Cut(source, ":")
-	if !ok {
-		return filepath.Join(dir, filepath.FromSlash(source)), nil
-	}
-	root := ""
-	if !strings.Contains(of, "@") {
-		found, err := goModule(ctx, dir, "list", "-m", "-json", of)
-		if err != nil {
-			return "", err
-		}
-		root = found // empty if it has not been downloaded
-	}
-	if root == "" {
-		var err error
-		if root, err = goModule(ctx, dir, "mod", "download", "-json", of); err != nil {
-			return "", err
-		}
-	}
-	return filepath.Join(root, filepath.FromSlash(below)), nil
-}
-
-// goModule runs the go command, which describes a module, and returns the directory of that.
-func goModule(ctx context.Context, dir string, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, "go", args...)
-	command.Dir = dir
-	out, err := command.Output()
-	var described struct{ Dir, Error string }
-	malformed := json.Unmarshal(out, &described)
-	if malformed == nil && described.Error != "" {
-		return "", errors.New(firstLine(described.Error))
-	}
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
-		return "", errors.New(cmp.Or(firstLine(string(failed.Stderr)), err.Error()))
-	}
-	if err == nil && malformed != nil { // several modules, as for the word all
-		err = errors.New("this names no module")
-	}
-	return described.Dir, err
 }
 
 // schemaTypes makes Go types of the schemas of definitions, so that a path is followed in them as in

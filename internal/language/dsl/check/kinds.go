@@ -300,6 +300,10 @@ func (d *document) reportNotLoaded(at ast.Node, path string, p *Package) {
 		}
 		return
 	}
+	if p != nil && p.Hint != "" {
+		d.report(diag.PackageNotLoaded, at, fmt.Sprintf("cannot load %s: %s", sourceOf(path), problem), p.Hint)
+		return
+	}
 	hint := "check the path, or add the module: go get " + path
 	if p != nil && p.Definitions {
 		d.report(diag.PackageNotLoaded, at, fmt.Sprintf("cannot read definitions %s: %s", sourceOf(path), problem), definitionsHint(problem))

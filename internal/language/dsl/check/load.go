@@ -4,20 +4,10 @@
 package check
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"go/ast"
-	"go/parser"
 	"go/token"
 	"go/types"
-	"os/exec"
-	"slices"
-	"strings"
 	"sync"
-
-	"golang.org/x/tools/go/packages"
 )
 
 // A Loader loads the Go packages that documents are bound to.
@@ -44,6 +34,8 @@ type Package struct {
 	// Remedy is the command that the go command says to run before it looks for packages like this
 	// one. It is mostly empty.
 	Remedy string
+	// Hint is the remedy of the problem. If it is empty, the checker has one.
+	Hint string
 	// Facts are read from the source.
 	Facts Facts
 	// Fset has the positions of the types, nil if they have none.
@@ -59,118 +51,6 @@ func (p *Package) problem(obj *types.TypeName) string {
 		return ""
 	}
 	return objectProblem(obj)
-}
-
-// GoLoader is the [Loader] that uses the go command. It reads types from the compiler's export
-// data, which is fast with a warm build cache, and from source if a package does not compile. It
-// reads definitions from files.
-type GoLoader struct{}
-
-var _ Loader = GoLoader{}
-
-// Load implements [Loader].
-func (GoLoader) Load(ctx context.Context, dir string, paths []string) (map[string]*Package, error) {
-	result := make(map[string]*Package, len(paths))
-	paths = slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
-		if !strings.Contains(path, " ") {
-			return false
-		}
-		result[path] = loadDefinitions(ctx, dir, path)
-		return true
-	})
-	if len(paths) == 0 {
-		return result, ctx.Err()
-	}
-	return result, loadGo(ctx, dir, paths, result)
-}
-
-// loadGo adds Go packages to the result. In a module whose go.mod is not up to date, the go command
-// lists nothing at all if it knows no module for one of the paths: then each half of them is loaded
-// alone, so that those paths do not hide the other packages.
-func loadGo(ctx context.Context, dir string, paths []string, result map[string]*Package) error {
-	loaded, err := packages.Load(&packages.Config{
-		Context: ctx,
-		Dir:     dir,
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
-			packages.NeedTypes | packages.NeedTypesSizes | packages.NeedExportFile,
-	}, paths...)
-	if ctx.Err() != nil {
-		err = ctx.Err() // the go command was stopped, and its error would say something else
-	}
-	switch half := len(paths) / 2; {
-	case err != nil:
-		return fmt.Errorf("loading Go packages: %w", &goError{err})
-	case len(loaded) > 0:
-	case half > 0:
-		return cmp.Or(loadGo(ctx, dir, paths[:half], result), loadGo(ctx, dir, paths[half:], result))
-	default:
-		result[paths[0]] = unlisted(ctx, dir, paths[0])
-	}
-	for _, pkg := range loaded {
-		result[pkg.PkgPath] = newPackage(pkg)
-	}
-	return nil
-}
-
-// unlisted returns a package that the go command does not list, with what that says.
-func unlisted(ctx context.Context, dir, path string) *Package {
-	command := exec.CommandContext(ctx, "go", "list", "-e", "--", path)
-	command.Dir = dir
-	_, err := command.Output()
-	var failed *exec.ExitError
-	if !errors.As(err, &failed) {
-		return &Package{}
-	}
-	said := strings.TrimPrefix(strings.Join(strings.Fields(string(failed.Stderr)), " "), "go: ")
-	problem, remedy, _ := strings.Cut(said, "; to update it: ")
-	return &Package{Problem: problem, Remedy: remedy}
-}
-
-// A goError is a failure of the go command. Its text is one line: what the command wrote, if it
-// wrote anything.
-type goError struct{ err error }
-
-func (e *goError) Error() string {
-	text := strings.TrimPrefix(e.err.Error(), "err: ")
-	if problem, written, ok := strings.Cut(text, ": stderr: "); ok {
-		text = problem
-		if written = strings.TrimSpace(written); written != "" {
-			text = strings.Join(strings.Fields(written), " ")
-		}
-	}
-	return text
-}
-
-func (e *goError) Unwrap() error { return e.err }
-
-func newPackage(pkg *packages.Package) *Package {
-	p := &Package{Types: pkg.Types, Fset: pkg.Fset}
-	if len(pkg.Errors) > 0 {
-		p.Problem = pkg.Errors[0].Msg
-	}
-	if len(pkg.GoFiles) == 0 || pkg.Types == nil || pkg.Types.Name() == "" {
-		p.Types = nil
-		if p.Problem == "" {
-			p.Problem = "it has no Go files"
-		}
-		return p
-	}
-	if lookupBuiltin(pkg.PkgPath) == nil {
-		p.Facts = ReadFacts(parseAll(pkg.GoFiles))
-	}
-	return p
-}
-
-// parseAll reads source files for their comments. What cannot be read has no facts.
-func parseAll(names []string) []*ast.File {
-	fset := token.NewFileSet()
-	var files []*ast.File
-	for _, name := range names {
-		if f, _ := parser.ParseFile(fset, name, nil, parser.ParseComments|parser.SkipObjectResolution); f != nil {
-			files = append(files, f)
-		}
-	}
-	return files
 }
 
 // A Cache is a [Loader] that loads each package once, with another loader. It is for programs that
