@@ -123,7 +123,7 @@ func TestOptions(t *testing.T) {
 		t.Error(diff)
 	}
 	off := []report.Off{
-		{Oracle: oracle.SameWork, Reason: "a"}, {Fault: fault.Drift.String(), Reason: "b"}, {Declared: "keeps persistentvolumeclaims", Reason: "c"},
+		{Oracle: oracle.SameWork, Reason: "a"}, {Fault: fault.Drift.Plain("any"), Reason: "b"}, {Declared: "keeps persistentvolumeclaims", Reason: "c"},
 		{Declared: "reads nodes without a watch", Reason: "d"},
 	}
 	if diff := cmp.Diff(off, s.off()); diff != "" {

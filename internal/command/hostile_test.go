@@ -46,6 +46,7 @@ var withoutHostileText = map[string]string{
 	"create":                    "it prints its help",
 	"create api":                "it writes files, of words that it has checked",
 	"help":                      "it prints the help of others",
+	"lsp":                       "an editor shows what it answers, as JSON and not on a terminal",
 	"init":                      "it writes files, of words that it has checked",
 	"version":                   "it prints what it was built from",
 	"controlplane build":        "it compiles programs",

@@ -160,7 +160,7 @@ func printedPattern(text string) string {
 			continue
 		}
 		line = strings.ReplaceAll(regexp.QuoteMeta(line), "…", ".*")
-		line = durations.ReplaceAllString(line, `\d+(\.\d+)?(ms|s|m)(\d+s)?`)
+		line = durations.ReplaceAllString(line, `<?\d+(\.\d+)?(ms|s|m)(\d+s)?`)
 		lines = append(lines, `(?m:^\s*`+spaces.ReplaceAllString(line, `[ \t]+`)+`\s*$)`)
 	}
 	return strings.Join(lines, `(?s:.*?)`)
