@@ -63,6 +63,9 @@ func (b *bench) run(ctx context.Context, selected []rival) error {
 		}
 	}()
 	phases := []func(turn, context.Context) error{turn.create, turn.resyncs, turn.handlers}
+	if b.sizes.outside {
+		phases = []func(turn, context.Context) error{turn.outside}
+	}
 	for _, phase := range phases {
 		for round := range b.rounds {
 			for i := range selected {
@@ -313,7 +316,7 @@ func (t turn) burst(ctx context.Context, p *population, workers int) (failed int
 			t.add(rowRateTen, rate)
 			t.add(rowIdleTen, idle.Seconds())
 		}
-		return t.converge(ctx, p, fmt.Sprintf("w%05d", p.made))
+		return t.converge(ctx, p, nameOf(p.made))
 	})
 	return failed, err
 }

@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -49,6 +50,10 @@ Examples:
   # an operator that is not in the repository, as one more column
   go run ./measure -operators ctrlkit,careful -rival /tmp/theirs
 
+  # operators of external resources, whose system takes 50 ms for a call; seven
+  # minutes for each operator in three rounds
+  go run ./measure -outside -rival /tmp/theirs -rounds 3 -burst 100
+
   # shared controllers beside rancher's: 500 owners of three children at once,
   # 100 deleted children, 10,000 cached objects with 1 and with 20 handlers
   go run ./measure -operators handlers,wrangler -reference wrangler -rounds 3 -burst 500 -repairs 100
@@ -64,6 +69,10 @@ type sizes struct {
 	serial  int // objects that are created one after the other, for latencies
 	repairs int // children that are deleted one after the other, for latencies
 	cached  int // ConfigMaps in the cache of a process whose handlers do nothing
+
+	outside  bool          // measures operators of external resources
+	latency  time.Duration // of a call of the external system
+	interval time.Duration // of polls
 }
 
 func main() {
@@ -116,9 +125,12 @@ func parse(args []string, stderr io.Writer) (command, error) {
 	flags.IntVar(&s.burst, "burst", 200, "how many objects are created at once")
 	flags.IntVar(&s.repairs, "repairs", 20, "how many children are deleted, one after the other, in each round; the p99 of less than 100 is the slowest")
 	flags.IntVar(&s.cached, "cached", 10_000, "how many ConfigMaps are cached for the heap with 1 and with 20 handlers")
-	names := flags.String("operators", "", "operators to measure, separated by commas (default all but the last): "+namesOf(rivals))
-	outside := flags.String("rival", "", "`directory` with the source of one more operator; package process has what it has to answer")
-	flags.StringVar(&c.reference, "reference", reference, "operator that the others are compared with")
+	names := flags.String("operators", "", "operators to measure, separated by commas (default all but the last): "+namesOf(rivals.all))
+	flags.BoolVar(&s.outside, "outside", false, "measure operators of external resources instead of those of children")
+	flags.DurationVar(&s.latency, "latency", 50*time.Millisecond, "with -outside, the time that each call of the external system takes")
+	flags.DurationVar(&s.interval, "poll", 20*time.Second, "with -outside, the interval of polls")
+	theirs := flags.String("rival", "", "`directory` with the source of one more operator; package process has what it has to answer")
+	flags.StringVar(&c.reference, "reference", "", "operator that the others are compared with (default "+rivals.reference+", with -outside "+outsideRivals.reference+")")
 	quick := flags.Bool("quick", false, "one round with few objects, to see that every operator converges")
 	flags.StringVar(&c.json, "json", "", "`file` for all samples, as JSON")
 	flags.StringVar(&c.profiles, "profiles", "", "existing `directory` for profiles of the operators, which falsifies their times")
@@ -132,17 +144,22 @@ func parse(args []string, stderr io.Writer) (command, error) {
 	if *quick {
 		s.shrink(flags)
 	}
-	if flags.NArg() > 0 || min(s.rounds, s.burst, s.objects, s.repairs, s.cached) < 1 {
-		return c, errors.New("there are no arguments but flags, and -rounds, -burst, -objects, -repairs and -cached are at least 1; see -help")
+	if flags.NArg() > 0 || s.latency <= 0 || s.interval < time.Second || min(s.rounds, s.burst, s.objects, s.repairs, s.cached) < 1 {
+		return c, errors.New("there are no arguments but flags, and -rounds, -burst, -objects, -repairs and -cached are at least 1, -latency is positive, and -poll is a second at least; see -help")
 	}
-	if all, err := selectRivals(c.reference); err != nil || len(all) != 1 {
-		return c, fmt.Errorf("-reference %q names no operator: there are %s", c.reference, namesOf(rivals))
+	of := rivals
+	if s.outside {
+		of = outsideRivals
+	}
+	c.reference = cmp.Or(c.reference, of.reference)
+	if all, err := of.named(c.reference); err != nil || len(all) != 1 {
+		return c, fmt.Errorf("-reference %q names no operator: there are %s", c.reference, namesOf(of.all))
 	}
 	var err error
-	if c.rivals, err = selectRivals(*names); err != nil || *outside == "" {
+	if c.rivals, err = of.named(*names); err != nil || *theirs == "" {
 		return c, err
 	}
-	r, err := outsideRival(*outside)
+	r, err := of.foreign(*theirs)
 	c.rivals = append(c.rivals, r)
 	return c, err
 }

@@ -205,8 +205,11 @@ func (p *population) createAtOnce(ctx context.Context, n int) (time.Duration, er
 
 func (p *population) nextName() string {
 	p.made++
-	return fmt.Sprintf("w%05d", p.made)
+	return nameOf(p.made)
 }
+
+// nameOf returns the name of the nth Widget.
+func nameOf(n int) string { return fmt.Sprintf("w%05d", n) }
 
 // repair deletes the ConfigMap of a Widget, and returns how long it takes until there is another.
 func (p *population) repair(ctx context.Context, name string) (time.Duration, error) {

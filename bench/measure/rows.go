@@ -34,12 +34,25 @@ const (
 	rowRepairTail   = "repair.p99"
 	rowHeapHandlers = "heap.handlers." // and how many
 
-	writes = ".writes"
-	gets   = ".gets"
+	// Of operators of external resources.
+	rowTouched       = "touched"
+	rowEnd           = "end"
+	rowPoll          = "poll"
+	rowBound         = "bound"
+	rowPollCPU       = "poll.cpu"
+	rowPollAllocated = "poll.allocated"
+	rowPollHerd      = "poll.herd"
+
+	writes  = ".writes"
+	gets    = ".gets"
+	callsOf = ".calls"
 )
 
 // rows returns the rows of the table.
 func (s sizes) rows() []table.Row {
+	if s.outside {
+		return s.outsideRows()
+	}
 	var all []table.Row
 	for _, r := range []struct{ id, title, limit string }{
 		{rowCreate, "requests, create to idle", "5, of which the finalizer, three children and the status are one each; " +
@@ -95,4 +108,40 @@ func (s sizes) heapRow(handlers int) table.Row {
 		Unit: "kB", Digits: 2, Relative: true,
 		Limit: "the object in the cache, once, without managed fields. An idle handler needs to keep nothing of an object.",
 	}
+}
+
+// outsideRows returns the rows of the table of operators of external resources.
+func (s sizes) outsideRows() []table.Row {
+	var all []table.Row
+	for _, r := range []struct{ id, title, limit, calls string }{
+		{rowCreate, "create to idle, 1 worker", "3: the finalizer with the name, before the creation; the connection Secret; the status.",
+			"3: one that finds nothing, the creation, one that finds the resource."},
+		{rowTouched, "an annotation changed", "0", "0: nothing that the resource depends on has changed."},
+		{rowField, "one field of the spec changed", "1: the status, with the observed generation.", "3: what differs, the update, whether it had its effect."},
+		{rowEnd, "deletion", "1: the finalizer.", "2: the deletion, and whether the resource is gone."},
+		{rowRestart, "operator restarted", "0, beside the lists of the informers.", "1: the resource may have changed."},
+	} {
+		all = append(all,
+			table.Row{ID: r.id + writes, Title: "requests, " + r.title, Digits: 2, Beside: r.id + gets, BesideUnit: "GET", Limit: r.limit},
+			table.Row{ID: r.id + gets, Title: "live reads, " + r.title, Digits: 2},
+			table.Row{ID: r.id + callsOf, Title: "calls of the system, " + r.title, Digits: 2, Limit: r.calls})
+	}
+	return append(all,
+		table.Row{ID: rowPoll + writes, Title: "requests for each poll", Digits: 2, Beside: rowPoll + gets, BesideUnit: "GET", Limit: "0: nothing has changed."},
+		table.Row{ID: rowPoll + gets, Title: "live reads for each poll", Digits: 2},
+		table.Row{ID: rowRateOne, Title: fmt.Sprintf("objects per second, %d at once, 1 worker", s.burst), Unit: "/s", Digits: 1, Relative: true, More: true,
+			Limit: fmt.Sprintf("1 / (calls x %s)", s.latency)},
+		table.Row{ID: rowRateTen, Title: fmt.Sprintf("objects per second, %d at once, 10 workers", s.objects), Unit: "/s", Digits: 1, Relative: true, More: true,
+			Limit: fmt.Sprintf("10 / (calls x %s)", s.latency)},
+		table.Row{ID: rowBound, Title: "the same / what the calls leave possible", Digits: 2, More: true, Limit: "1"},
+		table.Row{ID: rowCPUCreate, Title: "CPU of the operator per object created, 1 worker", Unit: "ms", Digits: 2, Relative: true,
+			Limit: "the encoding and decoding of the requests and calls above."},
+		table.Row{ID: rowAllocated, Title: "allocated by the operator per object created, 1 worker", Unit: "kB", Digits: 0, Relative: true,
+			Limit: "what these take."},
+		table.Row{ID: rowPollCPU, Title: "CPU per poll", Unit: "us", Digits: 0, Relative: true, Limit: "one call."},
+		table.Row{ID: rowPollAllocated, Title: "allocated per poll", Unit: "kB", Digits: 1, Relative: true, Limit: "what one call takes."},
+		table.Row{ID: rowPollHerd, Title: "polls in a tenth of an interval, most / even", Digits: 2, Limit: "1"},
+		table.Row{ID: rowHeap, Title: fmt.Sprintf("heap per converged object, of %d", s.objects), Unit: "kB", Digits: 1, Relative: true,
+			Limit: "the Widget and its Secret in the cache."},
+	)
 }

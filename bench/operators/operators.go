@@ -41,6 +41,7 @@ func All() []Operator {
 	return []Operator{
 		{Name: "limit", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &limit{Client: c} })},
 		{Name: "ctrlkit", Configure: keepAppliedFields, Add: AddSteps},
+		{Name: "external", Configure: rememberMappings, Add: addOutside},
 		{Name: "handlers", Configure: shareCaches, Add: addShared, AddHandlers: addSharedHandlers},
 		{Name: "careful", Configure: stripManagedFields, Add: byHand(NewCareful), AddHandlers: addControllers},
 		{Name: "careful-unstripped", Add: byHand(NewCareful)},
@@ -78,12 +79,13 @@ func stripManagedFields(options *ctrl.Options) {
 	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
 }
 
-// keepAppliedFields keeps of managed fields what package apply needs, and remembers the mappings of
-// kinds.
+// keepAppliedFields keeps of managed fields what package apply needs.
 func keepAppliedFields(options *ctrl.Options) {
 	options.Cache.DefaultTransform = apply.CacheTransform(controllerName)
-	options.MapperProvider = step.NewRESTMapper
+	rememberMappings(options)
 }
+
+func rememberMappings(options *ctrl.Options) { options.MapperProvider = step.NewRESTMapper }
 
 func readYourWrites(options *ctrl.Options) {
 	stripManagedFields(options)

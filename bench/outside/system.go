@@ -1,98 +1,168 @@
 // Copyright The ctrlkit Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package outside
 
 import (
-	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
 	"sync"
 	"time"
-
-	"github.com/ctrlkit/ctrlkit/bench/widget"
-	"github.com/ctrlkit/ctrlkit/external"
-	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A system is an external system, in memory, that takes a time for each call.
-type system struct {
+// A Resource is what the system keeps.
+type Resource struct {
+	Owner    string `json:"owner"`
+	Size     string `json:"size"`
+	Password string `json:"password,omitempty"`
+}
+
+// Calls are how often the system was called.
+type Calls struct{ Creates, Observations, Updates, Deletes int }
+
+// Total returns the sum of all calls.
+func (c Calls) Total() int { return c.Creates + c.Observations + c.Updates + c.Deletes }
+
+// Sub returns the calls between two times.
+func (c Calls) Sub(before Calls) Calls {
+	return Calls{c.Creates - before.Creates, c.Observations - before.Observations, c.Updates - before.Updates, c.Deletes - before.Deletes}
+}
+
+// A System is an external system in memory, which is served on a port of this machine.
+type System struct {
+	server  *http.Server
+	url     string
 	latency time.Duration
+	ended   chan error
 
 	mu      sync.Mutex // for all below
-	all     map[string]string
-	calls   int
-	polls   []time.Time            // observations of what exists
-	created map[string][]time.Time // when each was created; more than once is a mistake
+	all     map[string]Resource
+	calls   Calls
+	polls   []time.Time
+	created map[string]int
 }
 
-func newSystem(latency time.Duration) *system {
-	return &system{latency: latency, all: make(map[string]string), created: make(map[string][]time.Time)}
+// Start starts a system whose calls take a time. Close ends it.
+func Start(latency time.Duration) (*System, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("starting the external system: %w", err)
+	}
+	s := &System{
+		url: "http://" + listener.Addr().String(), latency: latency, ended: make(chan error, 1),
+		all: make(map[string]Resource), created: make(map[string]int),
+	}
+	s.server = &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: time.Minute}
+	go func() { s.ended <- s.server.Serve(listener) }()
+	return s, nil
 }
 
-// call takes the time of a call, then does it.
-func (s *system) call(ctx context.Context, do func()) error {
+// URL returns the address of the system, without a slash at the end.
+func (s *System) URL() string { return s.url }
+
+// Close ends the system.
+func (s *System) Close() error {
+	err := s.server.Close()
+	if served := <-s.ended; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}
+
+// serve answers a call, after its time.
+func (s *System) serve(w http.ResponseWriter, r *http.Request) {
+	var wanted Resource
+	if r.Method == http.MethodPost || r.Method == http.MethodPut {
+		if err := json.NewDecoder(r.Body).Decode(&wanted); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+	}
 	timer := time.NewTimer(s.latency)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	case <-r.Context().Done():
+		return
 	}
+	status, resource := s.do(r.Method, strings.TrimPrefix(r.URL.Path, "/"), wanted)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(resource) // who called may have ended
+}
+
+// do does a call, and returns the status of its answer and the resource after it.
+func (s *System) do(method, name string, wanted Resource) (int, Resource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.calls++
-	do()
-	return nil
-}
-
-// Connect implements [external.Connector].
-func (s *system) Connect(context.Context, *step.Request[*widget.Widget]) (external.Client[*widget.Widget], error) {
-	return s, nil
-}
-
-// Observe implements [external.Client].
-func (s *system) Observe(ctx context.Context, _ *widget.Widget, id string) (external.Observation, error) {
-	seen := external.Observation{State: external.Absent}
-	err := s.call(ctx, func() {
-		if owner, ok := s.all[id]; ok {
-			seen = external.Observation{State: external.UpToDate, Owner: owner}
+	resource, exists := s.all[name]
+	switch method {
+	case http.MethodPost:
+		if s.calls.Creates++; exists {
+			return http.StatusConflict, resource
+		}
+		s.created[name]++
+		wanted.Password = fmt.Sprintf("password-%d", len(s.created))
+		s.all[name] = wanted
+		return http.StatusOK, wanted
+	case http.MethodPut:
+		s.calls.Updates++
+		if exists {
+			wanted.Password = resource.Password
+			s.all[name], resource = wanted, wanted
+		}
+	case http.MethodDelete:
+		s.calls.Deletes++
+		delete(s.all, name)
+	case http.MethodGet:
+		if s.calls.Observations++; exists {
 			s.polls = append(s.polls, time.Now())
 		}
-	})
-	return seen, err
+	default:
+		return http.StatusMethodNotAllowed, Resource{}
+	}
+	if !exists {
+		return http.StatusNotFound, Resource{}
+	}
+	return http.StatusOK, resource
 }
 
-// Create implements [external.Client].
-func (s *system) Create(ctx context.Context, obj *widget.Widget, creation external.Creation) (string, error) {
-	return creation.Name, s.call(ctx, func() {
-		s.all[creation.Name] = external.OwnerOf(obj)
-		s.created[creation.Name] = append(s.created[creation.Name], time.Now())
-	})
-}
-
-// Update implements [external.Client].
-func (s *system) Update(ctx context.Context, _ *widget.Widget, _ string) error {
-	return s.call(ctx, func() {})
-}
-
-// Delete implements [external.Client].
-func (s *system) Delete(ctx context.Context, _ *widget.Widget, id string) error {
-	return s.call(ctx, func() { delete(s.all, id) })
-}
-
-// counts returns how many calls there were, and how often resources that exist were observed.
-func (s *system) counts() (calls int, polls []time.Time) {
+// Calls returns the calls since the beginning.
+func (s *System) Calls() Calls {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.calls, append([]time.Time(nil), s.polls...)
+	return s.calls
 }
 
-// duplicates returns how many resources were created more than once.
-func (s *system) duplicates() int {
+// Polls returns when resources that exist were observed.
+func (s *System) Polls() []time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]time.Time(nil), s.polls...)
+}
+
+// Sizes returns how many resources there are of each size.
+func (s *System) Sizes() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sizes := make(map[string]int)
+	for _, resource := range s.all {
+		sizes[resource.Size]++
+	}
+	return sizes
+}
+
+// Twice returns how many resources were created more than once.
+func (s *System) Twice() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
 	for _, times := range s.created {
-		if len(times) > 1 {
+		if times > 1 {
 			n++
 		}
 	}

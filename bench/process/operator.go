@@ -44,6 +44,10 @@ type Settings struct {
 	Ring, Shard string
 	// Election has the operator wait, with filled caches, until it is the leader of its namespace.
 	Election bool
+	// System is the address of the external system of an operator of external resources, see package
+	// outside; Poll is how often it observes what is up to date.
+	System string
+	Poll   time.Duration
 	// Profiled has the process sample allocations finely enough for a profile of its heap.
 	Profiled bool
 }
@@ -61,6 +65,8 @@ func ParseFlags() (Settings, error) {
 	flags.StringVar(&s.Ring, "ring", "", "the ring of replicas that share the objects")
 	flags.StringVar(&s.Shard, "shard", "", "the name of the replica in the ring")
 	flags.BoolVar(&s.Election, "election", false, "wait, with filled caches, until this process is the leader")
+	flags.StringVar(&s.System, "system", "", "address of the external system")
+	flags.DurationVar(&s.Poll, "poll", 0, "how often an external resource that is up to date is observed")
 	flags.BoolVar(&s.Profiled, "profiled", false, "sample allocations finely, for a profile of the heap")
 	err := flags.Parse(os.Args[1:])
 	if s.Profiled {
@@ -74,7 +80,7 @@ func (s *Settings) arguments() []string {
 	return []string{
 		"-kubeconfig", s.Kubeconfig, "-operator", s.Operator, "-namespace", s.Namespace,
 		"-workers", fmt.Sprint(s.Workers), "-resync", s.Resync.String(), "-handlers", fmt.Sprint(s.Handlers),
-		"-ring", s.Ring, "-shard", s.Shard, fmt.Sprintf("-election=%t", s.Election), fmt.Sprintf("-profiled=%t", s.Profiled),
+		"-system", s.System, "-poll", s.Poll.String(), "-ring", s.Ring, "-shard", s.Shard, fmt.Sprintf("-election=%t", s.Election), fmt.Sprintf("-profiled=%t", s.Profiled),
 	}
 }
 
