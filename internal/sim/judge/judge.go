@@ -93,7 +93,7 @@ func oracles() []registered {
 		{oracle.NoOrphans, newNoOrphans()},
 		{oracle.DeletionEnds, newDeletionEnds()},
 		{oracle.NoLateFinalizer, noLateFinalizer{tries: map[types.UID]int{}}},
-		{oracle.SameWork, sameWork{}},
+		{oracle.SameWork, sameWork{said: map[string]bool{}}},
 		{oracle.ObservedGeneration, observedGeneration{former: map[string]int64{}, inherited: map[observation]bool{}}},
 		{oracle.ConditionsStay, conditionsStay{others: map[types.UID]map[string]bool{}}},
 		{oracle.TransitionTime, transitionTime{}},
@@ -242,7 +242,9 @@ func (j *Judge) Event(r *apiserver.Request) {
 }
 
 // Request counts a request or call, and reports whether the operator may make it: it may not when
-// it has made so many that it would never stop. Those of slow retries do not count.
+// it has made so many that it would never stop, or has created so many objects: what more it makes
+// shows nothing new, and takes a hundred times as long as the rest of the run. Requests of slow
+// retries do not count.
 func (j *Judge) Request() bool {
 	j.mu.Lock()
 	j.requests++
@@ -250,7 +252,7 @@ func (j *Judge) Request() bool {
 	made := j.requests - j.ledger.retries.excused
 	j.mu.Unlock()
 	each(j, func(o onRequest, v violate) { o.OnRequest(j.ledger, made, v) })
-	return made <= j.ledger.requestLimit()
+	return made <= j.ledger.requestLimit() && !j.ledger.endless
 }
 
 // Stuck looks whether objects say why they can't continue, for a cause that is about to end.

@@ -42,6 +42,7 @@ type ledger struct {
 	began     time.Time
 	times     []time.Duration // of the checkpoints, since the run began
 	aborted   bool
+	endless   bool // the operator was seen to do the same again and again
 
 	uids       map[types.UID]string // what each UID stands for, "configmaps default/x"
 	generated  map[string]string    // names that the server has generated

@@ -181,7 +181,7 @@ func (s *story) do(line string) {
 				s.t.Errorf("request %d is not allowed", i+1)
 			}
 		}
-		if allowed && (len(s.said) > 0 || j.ledger.aborted) {
+		if allowed && (len(s.said) > 0 || j.ledger.aborted || j.ledger.endless) {
 			s.t.Errorf("request %d is allowed", n)
 		}
 	case "call", "called":

@@ -10,15 +10,17 @@ import (
 
 // sameWork demands that the operator creates and deletes no more than without a fault. What it does
 // while it is proved to be idle is silentWhenIdle's business, or comes by the clock. In a run that
-// takes longer than the one without faults, more comes by the clock.
-type sameWork struct{}
+// takes longer than the one without faults, more comes by the clock. It is said once of an object,
+// at the first creation or deletion too many.
+type sameWork struct{ said map[string]bool }
 
-func (sameWork) OnChange(l *ledger, c *change, v violate) {
+func (o sameWork) OnChange(l *ledger, c *change, v violate) {
 	if l.reference == nil || l.addsWork || !c.byOperator || c.orphan || l.duringProof() {
 		return
 	}
 	check := func(done string, got, want int) {
-		if got > want+lateSlots(l, done+" "+c.canonical) {
+		if what := done + " " + c.canonical; !o.said[what] && got > want+lateSlots(l, what) {
+			o.said[what] = true
 			v(fmt.Sprintf("%s was %s %s, without the fault %s", c.canonical, done, timesText(got), timesText(want)))
 		}
 	}
@@ -65,13 +67,14 @@ func (boundedRequests) OnChange(l *ledger, c *change, v violate) {
 	if l.reference == nil || l.addsWork || l.aborted || c.Type != "ADDED" || !c.byOperator || c.orphan {
 		return
 	}
-	if limit := requestFactor*l.reference.created[c.canonical] + repetitions; l.created[c.canonical] == limit+1 {
+	if limit := requestFactor*l.reference.created[c.canonical] + repetitions; l.created[c.canonical] > limit && !l.endless {
+		l.endless = true
 		v(fmt.Sprintf("%s was created more than %d times: the operator does not stop working", c.canonical, limit))
 	}
 }
 
 func (boundedRequests) OnRequest(l *ledger, made int, v violate) {
-	if limit := l.requestLimit(); made > limit && !l.aborted {
+	if limit := l.requestLimit(); made > limit && !l.aborted && !l.endless {
 		v(fmt.Sprintf("more than %d requests: the operator does not stop working", limit))
 	}
 }
