@@ -359,13 +359,27 @@ func (c *calls[T]) guarded(obj T, b *breaker, call func() (reached, err error)) 
 		return wait()
 	}
 	reached := errNotCalled
-	defer func() { done(reached) }() // also after a panic
+	defer func() { // also after a panic
+		if done(reached); reached == nil {
+			c.recovered(obj, b)
+		}
+	}()
 	var err error
 	reached, err = call()
 	if b.failed(reached); again && counts(reached) {
 		return wait()
 	}
 	return c.soon(reached, err)
+}
+
+// recovered drops the breaker of an object whose system answers, if no other object shares it: the next
+// failure makes a new one. There are as many of these as objects.
+func (c *calls[T]) recovered(obj T, b *breaker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if key := "\n" + string(obj.GetUID()); c.breakers[key] == b {
+		delete(c.breakers, key)
+	}
 }
 
 // soon has a failure that counts against the system tried again within Pause, as it is once the

@@ -228,6 +228,36 @@ func TestBreakerCountsOnlyUnreachable(t *testing.T) {
 	}
 }
 
+// An object whose system answers takes no memory for failures; one that fails, and shared limits, do.
+func TestBreakersAreOfFailures(t *testing.T) {
+	object := func(uid types.UID) configMap { return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: uid}} }
+	c, n := newCalls(Calls[configMap]{}), 0
+	try := func(uid types.UID, err error, want int) {
+		t.Helper()
+		_ = c.do(t.Context(), object(uid), "observe", answers(&n, err)) // the answers are known
+		if len(c.breakers) != want {
+			t.Errorf("%d breakers, want %d", len(c.breakers), want)
+		}
+	}
+	try("a", nil, 0)
+	try("a", errUnreachable, 1)
+	try("b", errUnreachable, 2)
+	try("b", Refused(errors.New("409")), 1)
+	for range 4 {
+		try("a", errUnreachable, 1)
+	}
+	made := n
+	try("a", nil, 1)
+	if n != made {
+		t.Error("a system that failed five times in a row is called")
+	}
+	shared := newCalls(Calls[configMap]{System: systemOf})
+	_ = shared.do(t.Context(), in("a"), "observe", answers(&n, nil)) // the same
+	if len(shared.breakers) != 1 {
+		t.Errorf("%d breakers of a system that objects share, want one", len(shared.breakers))
+	}
+}
+
 func TestPanicSaysNothingOfTheSystem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, n := newCalls(Calls[configMap]{Failures: 1, Pause: time.Minute}), 0
