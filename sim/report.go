@@ -124,12 +124,13 @@ func (r *Report) fill(list []report.Outcome) {
 func (r *Report) run(t *testing.T, all []fault.Plan) []explore.Ran {
 	t.Helper()
 	deadline, _ := r.deadline()
-	stop := explore.NewStopper(deadline)
-	stop.Spend(r.explorer.Budget, time.Now())
+	stop, rest, now := explore.NewStopper(deadline), explore.NewStopper(deadline), time.Now()
+	stop.Spend(r.explorer.Budget, now.Add(-explore.Margin(r.explorer.Budget.Time)))
+	rest.Spend(r.explorer.Budget, now)
 	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer end()
 	context.AfterFunc(ctx, end)
-	r.explorer.Stop, r.explorer.Rest, r.explorer.Found = stop, explore.NewStopper(deadline), newFound(t.Name())
+	r.explorer.Stop, r.explorer.Rest, r.explorer.Found = stop, rest, newFound(t.Name())
 	r.workers.join(!r.settings.whole)
 	ran, err := r.explorer.Explore(ctx, all, &r.simulation)
 	if err != nil {

@@ -74,3 +74,30 @@ func TestBudgetOfTime(t *testing.T) {
 		}
 	})
 }
+
+// A plan that takes long is not begun shortly before the end, but a short budget has plans.
+func TestABudgetIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Stopper{}
+		s.Takes(time.Second)
+		if _, ok := s.Left(); ok || s.Stopped() != "" {
+			t.Error("without a budget there is an end")
+		}
+		s.Spend(Budget{Time: time.Minute}, time.Now())
+		s.Takes(12 * time.Second)
+		time.Sleep(47 * time.Second)
+		if reason := s.Stopped(); reason != "" {
+			t.Errorf("stopped early: %s", reason)
+		}
+		time.Sleep(time.Second)
+		if s.Stopped() == "" {
+			t.Error("a plan of 12 seconds may begin when 12 seconds are left")
+		}
+		s = &Stopper{}
+		s.Spend(Budget{Time: 20 * time.Second}, time.Now())
+		s.Takes(time.Minute)
+		if left, _ := s.Left(); left != 15*time.Second {
+			t.Errorf("%s are left of 20 s, want 15", left)
+		}
+	})
+}

@@ -53,6 +53,14 @@ func (s *Stopper) Spend(b Budget, from time.Time) {
 	}
 }
 
+// Takes has no plan begin that would not end within the budget, because plans take so long. Three
+// quarters of what is left are for plans at least.
+func (s *Stopper) Takes(each time.Duration) {
+	if left, ok := s.Left(); ok {
+		s.spent = s.spent.Add(-min(each, left/4))
+	}
+}
+
 // Left returns how much of the budget is left; ok is false if there is none.
 func (s *Stopper) Left() (left time.Duration, ok bool) {
 	if s == nil || s.spent.IsZero() {

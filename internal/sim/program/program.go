@@ -81,6 +81,7 @@ type reference struct {
 	places  []fault.Place
 	first   *runner
 	judge   *judge.Reference // what the oracles compare with
+	took    time.Duration    // one of them
 }
 
 // wanted returns the cluster as it should be at a checkpoint, from 0; nil if nothing is known.
@@ -117,6 +118,7 @@ func Explore(ctx context.Context, o Options) (*report.Simulation, error) {
 	if err != nil {
 		return nil, err
 	}
+	stop.Takes(ref.took)
 	x := &exploration{Options: &o, reference: ref, changes: changes, meant: map[oracle.Name][]string{}}
 	s := &report.Simulation{Without: ref.first.trace.all()}
 	if !o.Shard.Whole() {
@@ -170,6 +172,7 @@ func (o *Options) refer(ctx context.Context, stop *explore.Stopper) (*reference,
 	within, cancel := stop.Within(ctx)
 	defer cancel()
 	var runs []*runner
+	began := time.Now()
 	for i := range 2 {
 		o.Progress(fmt.Sprintf("the run without faults, %d of 2", i+1))
 		r, err := o.run(within, fault.Plan{}, nil)
@@ -188,7 +191,7 @@ func (o *Options) refer(ctx context.Context, stop *explore.Stopper) (*reference,
 		}
 		runs = append(runs, r)
 	}
-	ref := &reference{first: runs[0], watched: runs[0].watched, judge: runs[0].judged()}
+	ref := &reference{first: runs[0], watched: runs[0].watched, judge: runs[0].judged(), took: time.Since(began) / 2}
 	ref.judge.LearnChance(runs[1].checkpoints)
 	ref.judge.Allow(runs[1].judged())
 	o.learned, ref.states = ref.judge, ref.judge.Checkpoints
