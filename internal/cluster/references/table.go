@@ -15,8 +15,43 @@ import (
 // A table has the objects of a controller by keys. Its zero value is empty.
 type table struct {
 	mu   sync.Mutex // for all below
-	by   map[client.ObjectKey]map[client.ObjectKey]bool
+	by   map[client.ObjectKey]holders
 	from map[client.ObjectKey][]client.ObjectKey // the keys of each object
+}
+
+// holders are the objects that have a key: one, as of most keys, without a map of its own.
+type holders struct {
+	one  client.ObjectKey
+	more map[client.ObjectKey]bool // besides one
+}
+
+// with returns the holders and another one. Those without any are the zero value.
+func (h holders) with(own client.ObjectKey) holders {
+	switch {
+	case h.one == own:
+	case h.one == client.ObjectKey{}:
+		h.one = own
+	case h.more == nil:
+		h.more = map[client.ObjectKey]bool{own: true}
+	default:
+		h.more[own] = true
+	}
+	return h
+}
+
+// without returns the holders but one.
+func (h holders) without(own client.ObjectKey) holders {
+	if h.one != own {
+		delete(h.more, own)
+		return h
+	}
+	h.one = client.ObjectKey{}
+	for other := range h.more {
+		h.one = other
+		delete(h.more, other)
+		break
+	}
+	return h
 }
 
 // set replaces the keys of an object.
@@ -42,7 +77,7 @@ func (t *table) replace(own client.ObjectKey, keys []client.ObjectKey) {
 		return
 	}
 	for _, key := range old {
-		if delete(t.by[key], own); len(t.by[key]) == 0 {
+		if t.by[key] = t.by[key].without(own); t.by[key].one == (client.ObjectKey{}) {
 			delete(t.by, key)
 		}
 	}
@@ -51,14 +86,11 @@ func (t *table) replace(own client.ObjectKey, keys []client.ObjectKey) {
 		return
 	}
 	if t.from == nil {
-		t.from, t.by = make(map[client.ObjectKey][]client.ObjectKey), make(map[client.ObjectKey]map[client.ObjectKey]bool)
+		t.from, t.by = make(map[client.ObjectKey][]client.ObjectKey), make(map[client.ObjectKey]holders)
 	}
 	t.from[own] = keys
 	for _, key := range keys {
-		if t.by[key] == nil {
-			t.by[key] = make(map[client.ObjectKey]bool)
-		}
-		t.by[key][own] = true
+		t.by[key] = t.by[key].with(own)
 	}
 }
 
@@ -68,7 +100,12 @@ func (t *table) of(keys []client.ObjectKey) []reconcile.Request {
 	defer t.mu.Unlock()
 	var requests []reconcile.Request
 	for _, key := range keys {
-		for by := range t.by[key] {
+		h := t.by[key]
+		if h.one == (client.ObjectKey{}) {
+			continue
+		}
+		requests = append(requests, reconcile.Request{NamespacedName: h.one})
+		for by := range h.more {
 			requests = append(requests, reconcile.Request{NamespacedName: by})
 		}
 	}
