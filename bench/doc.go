@@ -6,7 +6,7 @@
 //
 //	make bench
 //	make benchmarks
-//	go run ./outside
+//	go run ./measure -outside
 //	go test -run TestRequestsTable -v ./requests
 //
 // The first measures operators on the real control plane: package operators has them, process runs

@@ -161,6 +161,7 @@ func (o outsideTurn) many(ctx context.Context) error {
 			return err
 		}
 		o.addRequests(rowRestart, restarted, n)
+		o.add(rowRestartCPU, milliseconds(restarted.CPU)/float64(n))
 		o.add(rowRestart+callsOf, float64(o.system.Calls().Sub(calls).Total())/float64(n))
 		stats, err := operator.Heap()
 		if o.profiles != "" {
@@ -168,7 +169,7 @@ func (o outsideTurn) many(ctx context.Context) error {
 		}
 		each := (float64(stats.Heap) - table.Median(o.base[o.rival.name])) / float64(n) / 1000
 		o.add(rowHeap, each)
-		o.report("restarted with %d objects: %d writes, %d live reads, %.1f kB each", n, restarted.Writes, restarted.Gets, each)
+		o.report("restarted with %d objects: %d writes, %d live reads, CPU %.2f ms and %.1f kB each", n, restarted.Writes, restarted.Gets, milliseconds(restarted.CPU)/float64(n), each)
 		return err
 	})
 }

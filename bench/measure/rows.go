@@ -42,6 +42,7 @@ const (
 	rowPollCPU       = "poll.cpu"
 	rowPollAllocated = "poll.allocated"
 	rowPollHerd      = "poll.herd"
+	rowRestartCPU    = "restart.cpu"
 
 	writes  = ".writes"
 	gets    = ".gets"
@@ -138,6 +139,8 @@ func (s sizes) outsideRows() []table.Row {
 			Limit: "the encoding and decoding of the requests and calls above."},
 		table.Row{ID: rowAllocated, Title: "allocated by the operator per object created, 1 worker", Unit: "kB", Digits: 0, Relative: true,
 			Limit: "what these take."},
+		table.Row{ID: rowRestartCPU, Title: fmt.Sprintf("CPU per object of an operator that starts with %d", s.objects), Unit: "ms", Digits: 2, Relative: true,
+			Limit: "the list of the objects, and one call for each."},
 		table.Row{ID: rowPollCPU, Title: "CPU per poll", Unit: "us", Digits: 0, Relative: true, Limit: "one call."},
 		table.Row{ID: rowPollAllocated, Title: "allocated per poll", Unit: "kB", Digits: 1, Relative: true, Limit: "what one call takes."},
 		table.Row{ID: rowPollHerd, Title: "polls in a tenth of an interval, most / even", Digits: 2, Limit: "1"},
