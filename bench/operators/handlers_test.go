@@ -29,7 +29,7 @@ func TestEachHandlerRuns(t *testing.T) {
 				settings.Handlers = handlers
 				return o.AddHandlers(mgr, settings)
 			}
-			c := start(t, o)
+			c := start(t, o, "")
 			for _, name := range []string{"one", "two"} {
 				must(t, c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}))
 			}

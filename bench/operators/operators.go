@@ -36,12 +36,16 @@ type Operator struct {
 	AddHandlers func(ctrl.Manager, process.Settings) error
 }
 
-// All returns the operators.
+// Outside returns the operators whose Widgets stand for resources of an external system.
+func Outside() []Operator {
+	return []Operator{{Name: "external", Configure: rememberMappings, Add: addOutside}}
+}
+
+// All returns the operators of children.
 func All() []Operator {
 	return []Operator{
 		{Name: "limit", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &limit{Client: c} })},
 		{Name: "ctrlkit", Configure: keepAppliedFields, Add: AddSteps},
-		{Name: "external", Configure: rememberMappings, Add: addOutside},
 		{Name: "handlers", Configure: shareCaches, Add: addShared, AddHandlers: addSharedHandlers},
 		{Name: "careful", Configure: stripManagedFields, Add: byHand(NewCareful), AddHandlers: addControllers},
 		{Name: "careful-unstripped", Add: byHand(NewCareful)},
@@ -111,7 +115,7 @@ func watches(mgr ctrl.Manager) *ctrl.Builder {
 
 // Named returns the operator with a name.
 func Named(name string) (Operator, error) {
-	all := All()
+	all := slices.Concat(All(), Outside())
 	i := slices.IndexFunc(all, func(o Operator) bool { return o.Name == name })
 	if i < 0 {
 		return Operator{}, fmt.Errorf("there is no operator %q", name)

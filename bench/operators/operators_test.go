@@ -10,11 +10,13 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ctrlkit/ctrlkit/bench/outside"
 	"github.com/ctrlkit/ctrlkit/bench/process"
 	"github.com/ctrlkit/ctrlkit/bench/widget"
 	"github.com/ctrlkit/ctrlkit/sim"
@@ -26,7 +28,7 @@ func TestOperatorsConverge(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	for _, o := range All() {
 		t.Run(o.Name, func(t *testing.T) {
-			c := start(t, o)
+			c := start(t, o, "")
 			w := &widget.Widget{Spec: widget.Spec{First: "1", Second: "2", Third: "3"}}
 			w.Namespace, w.Name = "default", "one"
 			if o.Name == "limit" {
@@ -59,14 +61,41 @@ func TestOperatorsConverge(t *testing.T) {
 
 var key = client.ObjectKey{Namespace: "default", Name: "one"}
 
+// Those of external resources keep one in step with each Widget, and publish its password.
+func TestOperatorsConvergeOutside(t *testing.T) {
+	ctrl.SetLogger(logr.Discard())
+	for _, o := range Outside() {
+		t.Run(o.Name, func(t *testing.T) {
+			system, err := outside.Start(0)
+			must(t, err)
+			t.Cleanup(func() { must(t, system.Close()) })
+			c := start(t, o, system.URL())
+			w := &widget.Widget{Spec: widget.Spec{First: "1"}}
+			w.Namespace, w.Name = "default", "one"
+			must(t, c.Create(t.Context(), w))
+			await(t, c, "the Widget is ready", func(ctx context.Context, c client.Client) bool {
+				var secret corev1.Secret
+				return c.Get(ctx, key, w) == nil && meta.IsStatusConditionTrue(w.Status.Conditions, "Ready") &&
+					c.Get(ctx, key, &secret) == nil && string(secret.Data["password"]) == "password-1"
+			})
+			must(t, c.Patch(t.Context(), w, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"first":"one"}}`))))
+			await(t, c, "the resource has changed", func(context.Context, client.Client) bool { return system.Sizes()["one"] == 1 })
+			must(t, c.Delete(t.Context(), w))
+			await(t, c, "the Widget and its resource are gone", func(ctx context.Context, c client.Client) bool {
+				return apierrors.IsNotFound(c.Get(ctx, key, w)) && len(system.Sizes()) == 0
+			})
+		})
+	}
+}
+
 // start runs an operator, and returns a client of a user.
-func start(t *testing.T, o Operator) client.Client {
+func start(t *testing.T, o Operator, system string) client.Client {
 	t.Helper()
 	server := sim.NewServer(sim.ServerOptions{})
 	crd, err := widget.Definition()
 	must(t, err)
 	must(t, server.Install(crd))
-	settings := process.Settings{Namespace: "default", Workers: 1}
+	settings := process.Settings{Namespace: "default", Workers: 1, System: system, Poll: time.Hour}
 	options, err := o.Options(settings)
 	must(t, err)
 	options.Controller.SkipNameValidation = new(true)
