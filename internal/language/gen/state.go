@@ -19,6 +19,8 @@ type lookup struct {
 	name      *model.Value
 	labels    []model.Selector
 	fields    []model.Selector
+	// conditions are those on the kind and group that something else has.
+	conditions []model.Selector
 	// where and annotations are the requirements of the state.
 	where, annotations []model.Requirement
 }
@@ -32,7 +34,7 @@ const fieldName, fieldNamespace = ".metadata.name", ".metadata.namespace"
 //   - Conversely, a name in all namespaces becomes a field: that needs an index.
 func newLookup(st *model.State) lookup {
 	l := lookup{state: st, namespace: st.Namespace, name: st.ObjectName, labels: st.Labels, fields: slices.Clone(st.Fields),
-		where: st.Where, annotations: st.Annotations}
+		conditions: st.Conditions, where: st.Where, annotations: st.Annotations}
 	if l.namespace.Mode == model.AllNamespaces {
 		if value := l.takeField(fieldNamespace); value != nil {
 			l.namespace = model.Namespace{Mode: model.NamedNamespace, Value: value}
@@ -89,6 +91,9 @@ func (l lookup) selectors() []string {
 	if st.ObjectName != nil {
 		lines = append(lines, "name="+valueText(*st.ObjectName))
 	}
+	for _, condition := range st.Conditions {
+		lines = append(lines, condition.Key+"="+valueText(condition.Value))
+	}
 	for _, label := range st.Labels {
 		lines = append(lines, "labels/"+label.Key+"="+valueText(label.Value))
 	}
@@ -125,6 +130,9 @@ func (l lookup) definition(targetKind model.Kind) string {
 	}
 	if l.name != nil {
 		words = append(words, "name="+valueText(*l.name))
+	}
+	for _, condition := range l.conditions {
+		words = append(words, condition.Key+"="+valueText(condition.Value))
 	}
 	labels := make([]string, 0, len(l.labels))
 	for _, label := range l.labels {
@@ -172,7 +180,7 @@ func requirementTexts(family string, requirements []model.Requirement) []string 
 func (l lookup) nameDefinition(targetKind model.Kind) string {
 	certain := func(selector model.Selector) bool {
 		_, guards := valueExpr(selector.Value)
-		return len(guards) == 0
+		return isCertain(guards)
 	}
 	l.labels = slices.DeleteFunc(slices.Clone(l.labels), certain)
 	l.fields = slices.DeleteFunc(slices.Clone(l.fields), certain)

@@ -78,6 +78,7 @@ func (w *managerWriter) throughWanted(l lookup, root string) (wanted string, gua
 	case model.NamedNamespace:
 		literal.namespace = view.value(*l.namespace.Value)
 	}
+	view.guard(conditionGuards(l))
 	if l.name != nil {
 		literal.name = view.value(*l.name)
 	}
@@ -109,6 +110,7 @@ func (l lookup) determinedBy(via *model.State) lookup {
 		}
 	}
 	other := func(selector model.Selector) bool { return !certain(selector.Value) }
+	l.conditions = slices.DeleteFunc(slices.Clone(l.conditions), other)
 	l.labels = slices.DeleteFunc(slices.Clone(l.labels), other)
 	l.fields = slices.DeleteFunc(slices.Clone(l.fields), other)
 	return l

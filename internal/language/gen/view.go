@@ -313,19 +313,19 @@ func (w *managerWriter) getterDoc(st *model.State, l lookup) []string {
 // addSelection writes the body of the function that returns what the state selects.
 func (w *managerWriter) addSelection(view *stateView, l lookup) {
 	var literal selectionLiteral
-	switch l.namespace.Mode {
-	case model.TargetNamespace:
+	if l.each() == nil {
+		view.guard(conditionGuards(l))
+	}
+	switch {
+	case l.namespace.Mode == model.TargetNamespace:
 		view.InTargetNamespace = true
 		literal.namespace = "namespace"
-	case model.NamedNamespace:
+	case l.namespace.Mode == model.NamedNamespace && l.namespace.Value.Elements() == nil:
 		literal.namespace = view.require("namespace", *l.namespace.Value)
 	}
 	switch {
 	case l.each() != nil:
-		var guards []guard
-		view.Each, guards = newEachView(*l.name)
-		view.None, literal.name = "nil", "name"
-		view.guard(guards)
+		w.addEach(view, l, &literal)
 	case l.name != nil:
 		literal.name = view.require("name", *l.name)
 	}

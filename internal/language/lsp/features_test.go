@@ -144,7 +144,7 @@ func TestCompletion(t *testing.T) {
 		"a reference":           {with("${target.Name}-settings", "${█"), "target -pods -settings"},
 		"a reference to a state": {with("        settings ConfigMap {", "        settings ConfigMap {\n            name=a\n        }\n        more ConfigMap {\n            labels/a=${█}"),
 			"target settings -more -pods"},
-		"a field of the target":    {with("${target.Name}-settings", "${target.█}"), "Name Namespace Spec Labels"},
+		"a field of the target":    {with("${target.Name}-settings", "${target.█}"), "Name Namespace Spec Labels["},
 		"a field in a field":       {with("labels/app=${target.Name}", "labels/app=${target.Spec.█"), "Replicas -Name"},
 		"nothing in a comment":     {with("// Scale counts Pods.", "// █"), "-pods -state"},
 		"nothing after an action":  {with("Report(pods)", "Report(pods) █"), "-pods -state"},

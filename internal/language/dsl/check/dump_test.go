@@ -43,6 +43,9 @@ func dumpManager(b *strings.Builder, m *model.Manager) {
 			fmt.Fprintf(b, " %s", dumpValue(*s.Namespace.Value))
 		}
 		b.WriteString("\n")
+		for _, c := range s.Conditions {
+			fmt.Fprintf(b, "      only if %s = %s at %s\n", c.Key, dumpValue(c.Value), c.Pos)
+		}
 		for _, l := range s.Labels {
 			fmt.Fprintf(b, "      label %s = %s at %s\n", l.Key, dumpValue(l.Value), l.Pos)
 		}
@@ -95,6 +98,9 @@ func dumpValue(v model.Value) string {
 			parts = append(parts, fmt.Sprintf("%q", p.Literal))
 		} else {
 			parts = append(parts, fmt.Sprintf("%s by %s %s", p.Ref.Source, dumpPath(p.Ref.Path), texts[p.Ref.Text]))
+			if p.Ref.Default != nil {
+				parts[len(parts)-1] += " or " + dumpValue(*p.Ref.Default)
+			}
 		}
 	}
 	return "[" + strings.Join(parts, " + ") + "]"

@@ -35,23 +35,8 @@ func (s *stateScope) reference(ref *ast.Ref) *model.Ref {
 	if kind == nil {
 		return nil
 	}
-	walk := goWalk{current: kind.obj.Type()}
-	for i, name := range ref.Path[1:] {
-		field, each := strings.CutSuffix(name.Text, "[]")
-		if problem := walk.step(field); problem != nil {
-			hint := kind.referenceHint(ref, i+1, problem)
-			if _, list := walk.current.Underlying().(*types.Slice); list && s.each {
-				hint = eachHint(ref, i)
-			}
-			m.d.report(problem.code, name, problem.message, hint)
-			return nil
-		}
-		if each && !walk.elements() {
-			m.d.report(diag.BadElements, name, fmt.Sprintf("%s is no list", field), "write it without []")
-			return nil
-		}
-	}
-	if !s.elements(ref, from, walk.steps) {
+	walk, ok := s.walk(kind, ref)
+	if !ok || !s.elements(ref, from, walk.steps) {
 		return nil
 	}
 	if !kind.Namespaced && isNamespace(walk.steps) {
@@ -71,39 +56,142 @@ func (s *stateScope) reference(ref *ast.Ref) *model.Ref {
 		if _, ok := walk.current.Underlying().(*types.Slice); ok && s.each && from == nil {
 			hint = eachHint(ref, len(ref.Path)-1)
 		}
+		if walk.isMap() {
+			hint = keyHint(ref, len(ref.Path)-1, "KEY")
+		}
 		m.d.report(diag.TargetNotText, last, fmt.Sprintf("%s cannot be text: it is %s", ref.Name(), problem), hint)
 		return nil
 	}
-	out := &model.Ref{Source: ref.Source(), State: from, Optional: ref.Optional, Path: steps, Text: text}
+	out := &model.Ref{Source: ref.Source(), State: from, Optional: ref.Optional && ref.Default.Text == "", Path: steps, Text: text}
+	if ref.Default.Text != "" {
+		if out.Default = s.defaultOf(ref); out.Default == nil {
+			return nil
+		}
+	}
 	s.optional(ref, out, walk.optional)
 	return out
+}
+
+// walk follows the path of a reference, and reports whether there is such a field.
+func (s *stateScope) walk(kind *kindType, ref *ast.Ref) (goWalk, bool) {
+	walk := goWalk{current: kind.obj.Type()}
+	for i, word := range ref.Path[1:] {
+		field, key, brackets := word.Step()
+		if problem := walk.step(field); problem != nil {
+			hint := kind.referenceHint(ref, i+1, problem)
+			if _, list := walk.current.Underlying().(*types.Slice); list && s.each {
+				hint = eachHint(ref, i)
+			}
+			if walk.isMap() {
+				hint = keyHint(ref, i, field)
+			}
+			s.d.report(problem.code, word, problem.message, hint)
+			return walk, false
+		}
+		switch {
+		case brackets && key == "" && !walk.elements():
+			s.d.report(diag.BadElements, word, fmt.Sprintf("%s is no list", field), "write it without []")
+			return walk, false
+		case key != "" && !walk.key(key):
+			s.d.report(diag.BadMapKey, word, fmt.Sprintf("%s is %s, and only the texts of a map have keys", field, describeType(deref(walk.current))),
+				"end the reference before the brackets, or name another field")
+			return walk, false
+		}
+	}
+	return walk, true
+}
+
+// keyHint says how to refer to what the map at a place of a reference has for a key.
+func keyHint(ref *ast.Ref, at int, key string) string {
+	words := slices.Clone(ref.Path[:at+1])
+	words[at].Text += "[" + key + "]"
+	return "write " + (&ast.Ref{Path: words, Optional: ref.Optional, Default: ref.Default}).String()
+}
+
+// defaultOf returns what stands for an empty reference: a text, or a field of the target. It is nil
+// if that is wrong.
+func (s *stateScope) defaultOf(ref *ast.Ref) *model.Value {
+	text, span := ref.Default.Text, ref.Default.Range
+	if first, ok := s.defaults[ref.Name()]; ok && first != text {
+		s.d.report(diag.BadDefault, ref.Default, fmt.Sprintf("%s has the default %s above", ref.Name(), first), "write the same default everywhere in a state")
+		return nil
+	}
+	s.defaults[ref.Name()] = text
+	root, _, path := strings.Cut(text, ".")
+	if _, state := s.states[root]; path && state {
+		s.d.report(diag.BadDefault, ref.Default, "a default is a text or a field of the target, and not of another state", "declare a state for each of the two")
+		return nil
+	}
+	if root != "target" {
+		return &model.Value{Parts: []model.Part{{Literal: text}}}
+	}
+	at, inner := span.Start, &ast.Ref{Range: span}
+	for name := range strings.SplitSeq(text, ".") {
+		inner.Path = append(inner.Path, ast.Word{Text: name, Range: ast.Range{Start: at, End: at + len(name)}})
+		at += len(name) + 1
+	}
+	each := s.each
+	s.each, s.inDefault = false, true
+	defer func() { s.each, s.inDefault = each, false }()
+	if out := s.reference(inner); out != nil {
+		return &model.Value{Parts: []model.Part{{Ref: out}}}
+	}
+	return nil
 }
 
 // optional warns of a question mark for what is never empty, and notes the references to optional
 // fields of the target that have none.
 func (s *stateScope) optional(ref *ast.Ref, out *model.Ref, omittable bool) {
 	list, _ := model.Each(out.Path)
-	what := strings.TrimSuffix(out.Source, "?")
+	what := ref.Name()
 	switch {
-	case out.State != nil:
+	case out.State != nil || s.inDefault:
 	case out.Optional && list != nil:
 		s.d.report(diag.NeverEmpty, ref, "elements that name no object are left out without a ?", "write ${"+what+"}")
-	case out.Optional && !out.MayBeEmpty() && !out.MayBeUnset():
+	case ref.Optional && !out.MayBeEmpty() && !out.MayBeUnset():
 		s.d.report(diag.NeverEmpty, ref, what+" is never empty", "write ${"+what+"}")
-	case out.Optional || list != nil || !omittable:
+	case ref.Optional || !omittable:
+	case list != nil:
+		s.noteElements(ref, what)
 	case out.MayBeUnset() || s.needed && out.MayBeEmpty():
 		then := "nil"
 		if s.node.List {
 			then = "empty"
 		}
 		s.d.report(diag.MayBeEmpty, ref, fmt.Sprintf("%s is optional: while it is empty, every action with the state %s fails", what, s.node.Name.Text),
-			fmt.Sprintf("write ${%s?} if the state is to be %s then", what, then))
+			fmt.Sprintf("write ${%s?} if the state is to be %s then%s", what, then, s.defaultHint(what)))
+	}
+}
+
+// defaultHint says how to give an optional reference in some selectors a default.
+func (s *stateScope) defaultHint(what string) string {
+	switch {
+	case s.family == "kind" && s.kind != nil:
+		return fmt.Sprintf(", or ${%s?%s} if that means %s", what, s.kind.Kind.Kind, s.kind.Kind.Kind)
+	case s.family == "namespace" && s.target != nil && s.target.Namespaced:
+		return fmt.Sprintf(", or ${%s?%s} for the namespace of the target", what, s.target.namespacePath())
+	}
+	return ""
+}
+
+// namespacePath is the reference to the namespace of the target.
+func (k *kindType) namespacePath() string {
+	if k.Unstructured() {
+		return "target.metadata.namespace"
+	}
+	return "target.Namespace"
+}
+
+// noteElements notes a namespace or kind of elements that need not have it.
+func (s *stateScope) noteElements(ref *ast.Ref, what string) {
+	if hint, ok := strings.CutPrefix(s.defaultHint(what), ", or "); ok {
+		s.d.report(diag.MayBeEmpty, ref, fmt.Sprintf("%s is optional: elements without it name no object", what), "write "+hint)
 	}
 }
 
 // eachHint says how to refer to the elements of a list in the name of a list.
 func eachHint(ref *ast.Ref, at int) string {
-	if text := ref.Path[at].Text; !strings.HasSuffix(text, "[]") {
+	if text := ref.Path[at].Text; !strings.HasSuffix(text, "]") {
 		return fmt.Sprintf("write %s for one object for each element", withName(ref, at, text+"[]"))
 	}
 	return "refer to another field: a list in a list has no elements with names"
@@ -239,7 +327,7 @@ func (k *kindType) referenceHint(ref *ast.Ref, at int, problem *walkProblem) str
 func withName(ref *ast.Ref, at int, name string) string {
 	words := slices.Clone(ref.Path)
 	words[at].Text = name
-	return (&ast.Ref{Path: words, Optional: ref.Optional}).String()
+	return (&ast.Ref{Path: words, Optional: ref.Optional, Default: ref.Default}).String()
 }
 
 // goNames reads the whole reference as names of the JSON form and returns the names of the Go
@@ -247,15 +335,20 @@ func withName(ref *ast.Ref, at int, name string) string {
 func (k *kindType) goNames(ref *ast.Ref) []string {
 	walk := goWalk{current: k.obj.Type()}
 	for _, w := range ref.Path[1:] {
-		name, each := strings.CutSuffix(w.Text, "[]")
-		if _, ok := walk.jsonStep(name); !ok && walk.step(name) != nil || each && !walk.elements() {
+		name, key, brackets := w.Step()
+		if _, ok := walk.jsonStep(name); !ok && walk.step(name) != nil || brackets && !walk.brackets(key) {
 			return nil
 		}
 	}
-	names := make([]string, len(walk.steps))
-	for i, step := range walk.steps {
-		if names[i] = step.Field; step.Each {
-			names[i] += "[]"
+	var names []string
+	for _, step := range walk.steps {
+		switch {
+		case step.MapKey:
+			names[len(names)-1] += "[" + step.Field + "]"
+		case step.Each:
+			names = append(names, step.Field+"[]")
+		default:
+			names = append(names, step.Field)
 		}
 	}
 	return names
@@ -271,8 +364,8 @@ func (k *kindType) keys(ref *ast.Ref) []string {
 	for _, way := range [][]string{names, slices.Concat([]string{"metadata"}, names)} {
 		walk := goWalk{current: k.obj.Type()}
 		if !slices.ContainsFunc(way, func(name string) bool {
-			name, each := strings.CutSuffix(name, "[]")
-			return walk.step(name) != nil || each && !walk.elements()
+			name, key, brackets := ast.Word{Text: name}.Step()
+			return walk.step(name) != nil || brackets && !walk.brackets(key)
 		}) {
 			return way
 		}

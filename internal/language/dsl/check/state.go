@@ -37,6 +37,11 @@ type stateScope struct {
 	list []model.Step
 	// needed is true while a value is checked that must not be empty, and has references only.
 	needed bool
+	// family is the selector whose value is checked, if that is kind, group, or namespace; inDefault is
+	// true while the value is that of an empty reference. defaults are those values by reference.
+	family    string
+	inDefault bool
+	defaults  map[string]string
 }
 
 // state checks the declaration of a state with all of its selectors.
@@ -48,6 +53,7 @@ func (m *managerScope) state(n *ast.State) *declaredState {
 		seen:         map[string]*ast.Selector{},
 		demands:      map[string][]demand{},
 		contradicted: map[string]bool{},
+		defaults:     map[string]string{},
 		out: &model.State{
 			Name: n.Name.Text, Doc: docLines(n.Doc), List: n.List, Pos: m.d.position(n.Name),
 			Namespace: model.Namespace{Mode: model.TargetNamespace},
@@ -69,6 +75,7 @@ func (m *managerScope) state(n *ast.State) *declaredState {
 	s.combination()
 	s.scope()
 	s.noteAnnotations()
+	s.noteLeftOut()
 	return &declaredState{model: s.out, kind: s.kind, name: n.Name}
 }
 
@@ -81,6 +88,9 @@ func (s *stateScope) combination() {
 	if s.name != nil && s.nameField != nil {
 		s.d.report(diag.Contradiction, s.nameField.Key, "the name is selected twice, by name= and by the field .metadata.name", "keep name=",
 			s.d.related(s.name, "the other one"))
+	}
+	if s.list != nil && s.nameHasNoElements() {
+		s.d.report(diag.BadElements, s.node.Name, "the elements of the list have no name", "add name= with a reference to the name in each element")
 	}
 }
 
@@ -159,10 +169,10 @@ func (s *stateScope) isTargetNamespace() bool {
 }
 
 // selectorForms are the selectors as hints write them.
-const selectorForms = "the selectors are name=, namespace=, labels/KEY=, fields/PATH=, annotations/KEY=, owned and owned=any"
+const selectorForms = "the selectors are name=, namespace=, kind=, group=, labels/KEY=, fields/PATH=, annotations/KEY=, owned and owned=any"
 
 // families are how selectors begin.
-var families = []string{"name", "namespace", "owned", "labels", "fields", "annotations"}
+var families = []string{"name", "namespace", "kind", "group", "owned", "labels", "fields", "annotations"}
 
 func (s *stateScope) selector(sel *ast.Selector) {
 	text, op := operatorOf(sel)
@@ -170,6 +180,10 @@ func (s *stateScope) selector(sel *ast.Selector) {
 	switch keyed := family == "labels" || family == "annotations"; {
 	case op.only(selection.In, selection.NotIn, selection.NotEquals, selection.DoesNotExist) && !keyed && slices.Contains(families, family):
 		s.d.report(diag.BadOperator, sel, fmt.Sprintf("%s has no %s", family, op.described()), "only labels/KEY and annotations/KEY have operators")
+	case !slash && (family == "kind" || family == "group"):
+		if s.unique(sel) {
+			s.condition(sel, family)
+		}
 	case !slash && (family == "name" || family == "namespace"):
 		if s.unique(sel) {
 			s.placed(sel, family)
@@ -209,7 +223,7 @@ func (s *stateScope) unknownSelector(sel *ast.Selector, family, key string, slas
 	if strings.HasPrefix(sel.Key.Text, ".") {
 		hint = fmt.Sprintf("did you mean %q?", "fields/"+sel.Key.Text)
 	}
-	if slash && (family == "name" || family == "namespace" || family == "owned") {
+	if slash && slices.Contains(families[:5], family) {
 		hint = fmt.Sprintf("%s has no key", family)
 	}
 	s.d.report(diag.UnknownSelector, span, fmt.Sprintf("unknown selector %q", name), hint)
@@ -259,10 +273,7 @@ func (s *stateScope) placed(sel *ast.Selector, family string) {
 		s.out.Namespace = model.Namespace{Mode: model.AllNamespaces}
 		return
 	}
-	s.each = family == "name" && s.node.List
-	s.needed = !slices.ContainsFunc(sel.Value.Parts, func(p ast.Part) bool { return p.Ref == nil })
-	value, ok := s.value(sel.Value)
-	s.each, s.needed = false, false
+	value, ok := s.mayBeOfElements(sel.Value, family)
 	if family == "name" {
 		if ok {
 			s.objectName(sel.Value)

@@ -77,8 +77,11 @@ type State struct {
 	ObjectName *Value
 	// Namespace is where the objects are. For a cluster-scoped kind it is NoNamespace.
 	Namespace Namespace
-	Labels    []Selector // in the order of the document
-	Fields    []Selector // in the order of the document; Key starts with a dot
+	// Conditions are the selectors kind and group: their values must be the kind, or the group, of the
+	// state. Otherwise it selects nothing.
+	Conditions []Selector
+	Labels     []Selector // in the order of the document
+	Fields     []Selector // in the order of the document; Key starts with a dot
 	// Where and Annotations are what is required of labels beside Labels, and of annotations.
 	Where, Annotations []Requirement
 	Pos                token.Position
@@ -158,7 +161,7 @@ func (s *State) values(yield func(Value) bool) {
 	if s.Namespace.Value != nil {
 		all = append(all, *s.Namespace.Value)
 	}
-	for _, selector := range slices.Concat(s.Labels, s.Fields) {
+	for _, selector := range slices.Concat(s.Conditions, s.Labels, s.Fields) {
 		all = append(all, selector.Value)
 	}
 	for _, r := range slices.Concat(s.Where, s.Annotations) {
@@ -171,7 +174,7 @@ func (s *State) values(yield func(Value) bool) {
 	}
 }
 
-// A Selector is one labels/KEY=VALUE or fields/KEY=VALUE.
+// A Selector is one labels/KEY=VALUE or fields/KEY=VALUE, or kind=VALUE or group=VALUE.
 type Selector struct {
 	Key   string
 	Value Value
@@ -205,8 +208,11 @@ type Ref struct {
 	State *State
 	// Optional is true if an empty reference selects nothing, rather than being an error or a value.
 	Optional bool
-	Path     []Step
-	Text     Text
+	// Default is what an empty reference stands for: a text, or a reference to the target. It is nil
+	// if there is no default.
+	Default *Value
+	Path    []Step
+	Text    Text
 }
 
 // A Step goes from a struct to one of its fields.
@@ -221,6 +227,8 @@ type Step struct {
 	// Key is true when Field is a key in the content of an unstructured object. All steps of a path
 	// are keys, or none.
 	Key bool
+	// MapKey is true when Field is a key of the map, of texts, that is the step before.
+	MapKey bool
 }
 
 // Each splits a path after the last list whose elements it leads through. The first part is empty if
@@ -255,7 +263,7 @@ func (v Value) MayBeEmpty() bool {
 			if part.Literal != "" {
 				return false
 			}
-		case part.Ref.Optional || !part.Ref.MayBeEmpty():
+		case part.Ref.Optional || !part.Ref.MayBeEmpty() || part.Ref.Default != nil && !part.Ref.Default.MayBeEmpty():
 			return false
 		}
 	}
@@ -276,7 +284,7 @@ func (r *Ref) MayBeUnset() bool {
 	if IsMetadata(r.Path, "Name") || IsMetadata(r.Path, "Namespace") {
 		return false
 	}
-	return slices.ContainsFunc(r.Path, func(step Step) bool { return step.Pointer || step.Key })
+	return slices.ContainsFunc(r.Path, func(step Step) bool { return step.Pointer || step.Key || step.MapKey })
 }
 
 // IsMetadata reports whether a path is that of a field of the object's own metadata, which has this
