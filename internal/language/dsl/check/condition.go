@@ -5,7 +5,6 @@ package check
 
 import (
 	"fmt"
-	"go/types"
 	"slices"
 	"strings"
 
@@ -39,15 +38,15 @@ func (s *stateScope) mayBeOfElements(v ast.Value, family string) (model.Value, b
 	return value, ok
 }
 
-// nameHasNoElements reports whether the name refers to no elements. It is false for a name with a
-// mistake.
-func (s *stateScope) nameHasNoElements() bool {
-	if s.name == nil || s.out.ObjectName == nil {
-		return s.name == nil
+// namesNoElements reports whether a name refers to no elements, in a state that refers to some. It is
+// false for a name with a mistake.
+func namesNoElements(name *ast.Selector, out *model.State) bool {
+	if name == nil || out.ObjectName == nil {
+		return name == nil
 	}
-	written := slices.DeleteFunc(slices.Clone(s.name.Value.Parts), func(p ast.Part) bool { return p.Ref == nil })
-	resolved := slices.DeleteFunc(slices.Clone(s.out.ObjectName.Parts), func(p model.Part) bool { return p.Ref == nil })
-	return len(written) == len(resolved) && s.out.ObjectName.Elements() == nil
+	written := slices.DeleteFunc(slices.Clone(name.Value.Parts), func(p ast.Part) bool { return p.Ref == nil })
+	resolved := slices.DeleteFunc(slices.Clone(out.ObjectName.Parts), func(p model.Part) bool { return p.Ref == nil })
+	return len(written) == len(resolved) && out.ObjectName.Elements() == nil
 }
 
 // noteLeftOut notes a name that has a namespace or a kind beside it which the state does not ask for:
@@ -68,34 +67,22 @@ func (s *stateScope) noteLeftOut() {
 			return
 		}
 	}
-	for _, family := range []string{"namespace", "kind"} {
-		given := s.namespace != nil || !s.kind.Namespaced
-		if family == "kind" {
-			given = s.seen["kind"] != nil
+	defaults := map[string]string{"kind": s.kind.Kind.Kind, "namespace": s.target.namespacePath()}
+	given := map[string]bool{"kind": s.seen["kind"] != nil, "namespace": s.namespace != nil || !s.kind.Namespaced}
+	for _, family := range []string{"kind", "namespace"} {
+		field := family
+		if !s.target.Unstructured() {
+			field = strings.ToUpper(family[:1]) + family[1:]
 		}
-		s.noteBeside(ref, walk, family, given)
+		beside := goWalk{current: walk.current, steps: slices.Clone(walk.steps), optional: walk.optional}
+		if given[family] || beside.step(field) != nil || !isText(deref(beside.current)) {
+			continue
+		}
+		with := &ast.Ref{Path: slices.Clone(ref.Path)}
+		if with.Path[last].Text = field; beside.optional || isPointer(beside.current) {
+			with.Optional, with.Default.Text = true, defaults[family]
+		}
+		s.d.report(diag.LeftOut, s.name.Key, fmt.Sprintf("the name has a %s beside it, which the state leaves out", family),
+			fmt.Sprintf("add %s=%s", family, with))
 	}
-}
-
-// noteBeside notes a field beside the name in a reference, unless the state has the selector.
-func (s *stateScope) noteBeside(ref *ast.Ref, walk goWalk, family string, given bool) {
-	field := family
-	if !s.target.Unstructured() {
-		field = strings.ToUpper(family[:1]) + family[1:]
-	}
-	walk.steps = slices.Clone(walk.steps)
-	if given || walk.step(field) != nil {
-		return
-	}
-	if basic, ok := deref(walk.current).Underlying().(*types.Basic); !ok || basic.Info()&types.IsString == 0 {
-		return
-	}
-	beside := &ast.Ref{Path: slices.Clone(ref.Path)}
-	beside.Path[len(beside.Path)-1].Text = field
-	if walk.optional || isPointer(walk.current) {
-		beside.Optional = true
-		beside.Default.Text = map[string]string{"kind": s.kind.Kind.Kind, "namespace": s.target.namespacePath()}[family]
-	}
-	s.d.report(diag.LeftOut, s.name.Key, fmt.Sprintf("the name has a %s beside it, which the state leaves out", family),
-		fmt.Sprintf("add %s=%s", family, beside))
 }

@@ -15,14 +15,22 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/model"
 )
 
+// referenceScope is a reference in a state while it is checked.
+type referenceScope struct {
+	*stateScope
+	ref *ast.Ref
+}
+
 // reference resolves `${target.A.B}` against the Go type of the target, and `${STATE.A.B}` against
 // that of a state above. It returns nil for a reference that is wrong, and for one that cannot be
 // checked because the type is not known.
-func (s *stateScope) reference(ref *ast.Ref) *model.Ref {
-	m, root := s.managerScope, ref.Path[0]
+func (s *stateScope) reference(ref *ast.Ref) *model.Ref { return (&referenceScope{s, ref}).resolve() }
+
+func (s *referenceScope) resolve() *model.Ref {
+	m, ref, root := s.managerScope, s.ref, s.ref.Path[0]
 	kind, from, what := m.target, (*model.State)(nil), "the target"
 	if root.Text != "target" {
-		state := s.referredTo(ref)
+		state := s.referredTo()
 		if state == nil {
 			return nil
 		}
@@ -35,8 +43,8 @@ func (s *stateScope) reference(ref *ast.Ref) *model.Ref {
 	if kind == nil {
 		return nil
 	}
-	walk, ok := s.walk(kind, ref)
-	if !ok || !s.elements(ref, from, walk.steps) {
+	walk, ok := s.walk(kind)
+	if !ok || !s.elements(from, walk.steps) {
 		return nil
 	}
 	if !kind.Namespaced && isNamespace(walk.steps) {
@@ -64,16 +72,17 @@ func (s *stateScope) reference(ref *ast.Ref) *model.Ref {
 	}
 	out := &model.Ref{Source: ref.Source(), State: from, Optional: ref.Optional && ref.Default.Text == "", Path: steps, Text: text}
 	if ref.Default.Text != "" {
-		if out.Default = s.defaultOf(ref); out.Default == nil {
+		if out.Default = s.defaultOf(); out.Default == nil {
 			return nil
 		}
 	}
-	s.optional(ref, out, walk.optional)
+	s.optional(out, walk.optional)
 	return out
 }
 
 // walk follows the path of a reference, and reports whether there is such a field.
-func (s *stateScope) walk(kind *kindType, ref *ast.Ref) (goWalk, bool) {
+func (s *referenceScope) walk(kind *kindType) (goWalk, bool) {
+	ref := s.ref
 	walk := goWalk{current: kind.obj.Type()}
 	for i, word := range ref.Path[1:] {
 		field, key, brackets := word.Step()
@@ -110,7 +119,8 @@ func keyHint(ref *ast.Ref, at int, key string) string {
 
 // defaultOf returns what stands for an empty reference: a text, or a field of the target. It is nil
 // if that is wrong.
-func (s *stateScope) defaultOf(ref *ast.Ref) *model.Value {
+func (s *referenceScope) defaultOf() *model.Value {
+	ref := s.ref
 	text, span := ref.Default.Text, ref.Default.Range
 	if first, ok := s.defaults[ref.Name()]; ok && first != text {
 		s.d.report(diag.BadDefault, ref.Default, fmt.Sprintf("%s has the default %s above", ref.Name(), first), "write the same default everywhere in a state")
@@ -141,7 +151,8 @@ func (s *stateScope) defaultOf(ref *ast.Ref) *model.Value {
 
 // optional warns of a question mark for what is never empty, and notes the references to optional
 // fields of the target that have none.
-func (s *stateScope) optional(ref *ast.Ref, out *model.Ref, omittable bool) {
+func (s *referenceScope) optional(out *model.Ref, omittable bool) {
+	ref := s.ref
 	list, _ := model.Each(out.Path)
 	what := ref.Name()
 	switch {
@@ -152,19 +163,20 @@ func (s *stateScope) optional(ref *ast.Ref, out *model.Ref, omittable bool) {
 		s.d.report(diag.NeverEmpty, ref, what+" is never empty", "write ${"+what+"}")
 	case ref.Optional || !omittable:
 	case list != nil:
-		s.noteElements(ref, what)
+		s.noteElements()
 	case out.MayBeUnset() || s.needed && out.MayBeEmpty():
 		then := "nil"
 		if s.node.List {
 			then = "empty"
 		}
 		s.d.report(diag.MayBeEmpty, ref, fmt.Sprintf("%s is optional: while it is empty, every action with the state %s fails", what, s.node.Name.Text),
-			fmt.Sprintf("write ${%s?} if the state is to be %s then%s", what, then, s.defaultHint(what)))
+			fmt.Sprintf("write ${%s?} if the state is to be %s then%s", what, then, s.defaultHint()))
 	}
 }
 
 // defaultHint says how to give an optional reference in some selectors a default.
-func (s *stateScope) defaultHint(what string) string {
+func (s *referenceScope) defaultHint() string {
+	what := s.ref.Name()
 	switch {
 	case s.family == "kind" && s.kind != nil:
 		return fmt.Sprintf(", or ${%s?%s} if that means %s", what, s.kind.Kind.Kind, s.kind.Kind.Kind)
@@ -183,9 +195,9 @@ func (k *kindType) namespacePath() string {
 }
 
 // noteElements notes a namespace or kind of elements that need not have it.
-func (s *stateScope) noteElements(ref *ast.Ref, what string) {
-	if hint, ok := strings.CutPrefix(s.defaultHint(what), ", or "); ok {
-		s.d.report(diag.MayBeEmpty, ref, fmt.Sprintf("%s is optional: elements without it name no object", what), "write "+hint)
+func (s *referenceScope) noteElements() {
+	if hint, ok := strings.CutPrefix(s.defaultHint(), ", or "); ok {
+		s.d.report(diag.MayBeEmpty, s.ref, fmt.Sprintf("%s is optional: elements without it name no object", s.ref.Name()), "write "+hint)
 	}
 }
 
@@ -199,7 +211,7 @@ func eachHint(ref *ast.Ref, at int) string {
 
 // elements reports whether a reference may lead through the elements of a list, if it does: in the
 // name of a list, and for the same list as the other references.
-func (s *stateScope) elements(ref *ast.Ref, from *model.State, steps []model.Step) bool {
+func (s *referenceScope) elements(from *model.State, steps []model.Step) bool {
 	list, _ := model.Each(steps)
 	problem, hint := "", "select by name=, and make the state a list: []"+s.node.Kind.Text
 	switch {
@@ -213,7 +225,7 @@ func (s *stateScope) elements(ref *ast.Ref, from *model.State, steps []model.Ste
 		problem, hint = "the references are to elements of two lists", "declare a state for each of the lists"
 	}
 	if problem != "" {
-		s.d.report(diag.BadElements, ref, problem, hint)
+		s.d.report(diag.BadElements, s.ref, problem, hint)
 		return false
 	}
 	s.list = list
@@ -222,8 +234,8 @@ func (s *stateScope) elements(ref *ast.Ref, from *model.State, steps []model.Ste
 
 // referredTo returns the state that a reference begins with, or nil if it begins with no state that
 // is one object and is declared above.
-func (s *stateScope) referredTo(ref *ast.Ref) *declaredState {
-	root := ref.Path[0]
+func (s *referenceScope) referredTo() *declaredState {
+	ref, root := s.ref, s.ref.Path[0]
 	state, ok := s.states[root.Text]
 	switch {
 	case root.Text == s.node.Name.Text:

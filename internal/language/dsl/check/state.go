@@ -89,7 +89,7 @@ func (s *stateScope) combination() {
 		s.d.report(diag.Contradiction, s.nameField.Key, "the name is selected twice, by name= and by the field .metadata.name", "keep name=",
 			s.d.related(s.name, "the other one"))
 	}
-	if s.list != nil && s.nameHasNoElements() {
+	if s.list != nil && namesNoElements(s.name, s.out) {
 		s.d.report(diag.BadElements, s.node.Name, "the elements of the list have no name", "add name= with a reference to the name in each element")
 	}
 }
