@@ -20,15 +20,15 @@ import (
 // changed object with it. A target for which sel returns an error selects nothing. See [Index] for
 // the name.
 //
-// The index leaves out Where and Annotations of the selections, which no object determines: see the
-// parameter only of [Enqueue].
+// The index leaves out Where, FieldWhere and Annotations of the selections, which no object
+// determines: see the parameter only of [Enqueue].
 func TargetIndex[T client.Object](name string, sel func(T) (Selection, error)) Index[T] {
 	return Index[T]{Name: name, Values: func(target T) []string {
 		selection, err := sel(target)
 		if err != nil {
 			return nil
 		}
-		selection.Where, selection.Annotations = nil, nil
+		selection.Where, selection.FieldWhere, selection.Annotations = nil, nil, nil
 		return []string{selection.Key()}
 	}}
 }
@@ -65,7 +65,7 @@ func NamesIndex[T client.Object](name string, sel func(T) ([]Selection, error)) 
 // before the change.
 //
 //   - Targets whose [Selection] equals offer(obj) select obj, so offer must set the same fields as
-//     the function that [TargetIndex] was given, without Where and Annotations.
+//     the function that [TargetIndex] was given, without Where, FieldWhere and Annotations.
 //   - Objects that do not satisfy Where and Annotations of each selection in only are ignored. What
 //     depends on the target cannot be in it: then the targets that match otherwise are enqueued.
 //   - The handler lists the targets with reader, which must read from a cache with the index. If

@@ -54,7 +54,7 @@ func (w *managerWriter) addThrough(view stateView, l lookup) {
 	via := l.state.Via()[0]
 	l = l.determinedBy(via)
 	if view.ByName && view.Single { // an object of the name that differs otherwise is an error
-		l.labels, l.fields, l.where, l.annotations = nil, nil, nil, nil
+		l = l.byNameOnly()
 	}
 	through := throughView{
 		kindView: w.kind(via.Kind), StateName: l.state.Name, Root: rootOf(via),

@@ -290,7 +290,7 @@ func (w *managerWriter) getterDoc(st *model.State, l lookup) []string {
 	case st.List:
 	case !l.byName():
 		ending += " More than one is an error."
-	case len(st.Labels)+len(l.fields)+len(l.where)+len(l.annotations) > 0:
+	case len(st.Labels)+len(l.fields)+len(l.where)+len(l.annotations)+len(l.fieldWhere) > 0:
 		ending += " One with the name that does not satisfy the other selectors is an error."
 	}
 	if st.Optional() {
@@ -342,6 +342,7 @@ func (w *managerWriter) addSelection(view *stateView, l lookup) {
 			w.register(index)
 		}
 	}
+	w.addFieldWhere(view, l, &literal)
 	view.Wanted = literal.String()
 }
 
@@ -386,10 +387,10 @@ func (w *managerWriter) addWatch(view stateView, l lookup) {
 	switch {
 	case view.Each != nil:
 		index, definition = "state.NamesIndex", l.nameDefinition(w.manager.Target)
-		l.labels, l.fields, l.where, l.annotations = nil, nil, nil, nil
+		l = l.byNameOnly()
 	case l.byName() && view.Single:
 		index, definition = "state.NameIndex", l.nameDefinition(w.manager.Target)
-		l.labels, l.fields, l.where, l.annotations = nil, nil, nil, nil
+		l = l.byNameOnly()
 	}
 	if view.Owned && l.state.List {
 		return

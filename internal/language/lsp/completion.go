@@ -37,8 +37,8 @@ type completer struct {
 // The beginnings of lines after which something can follow, with the word that has been begun.
 var (
 	inReference  = regexp.MustCompile(`\$\{[ \t]*([\w./\[\]-]*)$`)
-	inFieldPath  = regexp.MustCompile(`^\s*fields/([\w.]*)$`)
-	inFieldValue = regexp.MustCompile(`^\s*fields/([\w.]+)=("?[^"$]*)$`)
+	inFieldPath  = regexp.MustCompile(`^\s*!?fields/([\w.]*)$`)
+	inFieldValue = regexp.MustCompile(`^\s*fields/([\w.]+)!?=("?[^"$]*)$`)
 	inNamespace  = regexp.MustCompile(`^\s*namespace=()$`)
 	inFirstWord  = regexp.MustCompile(`^\s*([^\s=]*)$`)
 	inStateKind  = regexp.MustCompile(`^\s*\w+[ \t]+(?:\[\][ \t]*)?([\w./-]*)$|^\s*\w+[ \t]*\[\][ \t]*([\w./-]*)$`)

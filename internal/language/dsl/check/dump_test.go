@@ -60,6 +60,13 @@ func dumpManager(b *strings.Builder, m *model.Manager) {
 			}
 			fmt.Fprintf(b, "      %s %s %s %s at %s\n", what, r.Key, r.Operator, strings.Join(values, ", "), r.Pos)
 		}
+		for _, r := range s.FieldWhere {
+			var values []string
+			for _, v := range r.Values {
+				values = append(values, dumpValue(v))
+			}
+			fmt.Fprintf(b, "      field %s %s %s at %s by %s %s\n", r.Field.Key, r.Operator, strings.Join(values, ", "), r.Field.Pos, dumpPath(r.Field.Path), texts[r.Field.Text])
+		}
 		for _, f := range s.Fields {
 			fmt.Fprintf(b, "      field %s = %s at %s by %s %s controller %v\n", f.Key, dumpValue(f.Value), f.Pos, dumpPath(f.Path), texts[f.Text], f.ControllerField)
 		}

@@ -28,7 +28,7 @@ type stateScope struct {
 	// seen are the selectors by key; nameField is the one for the field .metadata.name.
 	seen                              map[string]*ast.Selector
 	name, namespace, owned, nameField *ast.Selector
-	annotated                         *ast.Selector // the first by an annotation
+	unindexed                         *ast.Selector // the first for which there is no index
 	// demands are those on labels and annotations, by family and key, of which some contradict others.
 	demands      map[string][]demand
 	contradicted map[string]bool
@@ -74,7 +74,7 @@ func (m *managerScope) state(n *ast.State) *declaredState {
 	}
 	s.combination()
 	s.scope()
-	s.noteAnnotations()
+	s.noteCost()
 	s.noteLeftOut()
 	return &declaredState{model: s.out, kind: s.kind, name: n.Name}
 }
@@ -178,8 +178,8 @@ func (s *stateScope) selector(sel *ast.Selector) {
 	text, op := operatorOf(sel)
 	family, key, slash := strings.Cut(text, "/")
 	switch keyed := family == "labels" || family == "annotations"; {
-	case op.only(selection.In, selection.NotIn, selection.NotEquals, selection.DoesNotExist) && !keyed && slices.Contains(families, family):
-		s.d.report(diag.BadOperator, sel, fmt.Sprintf("%s has no %s", family, op.described()), "only labels/KEY and annotations/KEY have operators")
+	case op.only(selection.In, selection.NotIn, selection.NotEquals, selection.DoesNotExist) && !keyed && family != "fields" && slices.Contains(families, family):
+		s.d.report(diag.BadOperator, sel, fmt.Sprintf("%s has no %s", family, op.described()), "only labels/KEY, annotations/KEY and fields/PATH have operators")
 	case !slash && (family == "kind" || family == "group"):
 		if s.unique(sel) {
 			s.condition(sel, family)
@@ -196,7 +196,7 @@ func (s *stateScope) selector(sel *ast.Selector) {
 		}
 	case family == "fields" && key != "":
 		if s.unique(sel) {
-			s.field(sel, key)
+			s.field(sel, key, op)
 		}
 	case keyed || family == "fields":
 		example := map[string]string{"labels": "labels/app=web", "annotations": "annotations/example.com/team=web", "fields": "fields/.spec.nodeName=a"}[family]

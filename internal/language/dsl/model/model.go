@@ -82,6 +82,8 @@ type State struct {
 	Conditions []Selector
 	Labels     []Selector // in the order of the document
 	Fields     []Selector // in the order of the document; Key starts with a dot
+	// FieldWhere is what is required of fields beside Fields.
+	FieldWhere []FieldRequirement
 	// Where and Annotations are what is required of labels beside Labels, and of annotations.
 	Where, Annotations []Requirement
 	Pos                token.Position
@@ -95,6 +97,14 @@ type Requirement struct {
 	Operator string
 	Values   []Value
 	Pos      token.Position
+}
+
+// A FieldRequirement is a selector of a field with an operator, which is one of those of a
+// [Requirement]. The field has no value.
+type FieldRequirement struct {
+	Field    Selector
+	Operator string
+	Values   []Value
 }
 
 // Ownership is the owner reference to the target that the objects of a state must have.
@@ -165,6 +175,9 @@ func (s *State) values(yield func(Value) bool) {
 		all = append(all, selector.Value)
 	}
 	for _, r := range slices.Concat(s.Where, s.Annotations) {
+		all = append(all, r.Values...)
+	}
+	for _, r := range s.FieldWhere {
 		all = append(all, r.Values...)
 	}
 	for _, value := range all {

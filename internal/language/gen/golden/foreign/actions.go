@@ -119,7 +119,7 @@ func (a *actions) ReportReaders(ctx context.Context, _ logr.Logger, prometheuses
 }
 
 // ReportBackup reports where a Database is backed up, and its instances.
-func (a *actions) ReportBackup(ctx context.Context, _ logr.Logger, bucket *unstructured.Unstructured, credentials *corev1.Secret, instances []corev1.Pod) (ctrl.Result, error) {
+func (a *actions) ReportBackup(ctx context.Context, _ logr.Logger, bucket *unstructured.Unstructured, credentials *corev1.Secret, instances []corev1.Pod, services []corev1.Service) (ctrl.Result, error) {
 	var found found
 	if bucket != nil {
 		found.add("Bucket", bucket)
@@ -129,6 +129,9 @@ func (a *actions) ReportBackup(ctx context.Context, _ logr.Logger, bucket *unstr
 	}
 	for i := range instances {
 		found.add("Pod", &instances[i])
+	}
+	for i := range services {
+		found.add("Service", &services[i])
 	}
 	return a.report(ctx, found)
 }

@@ -35,7 +35,7 @@ func TestRights(t *testing.T) {
 		"route":       {"gateway.networking.k8s.io gateways", "gateway.networking.k8s.io httproutes", `"" services`},
 		"certificate": {`"" secrets`, "cert-manager.io certificates", "cert-manager.io clusterissuers", "cert-manager.io issuers"},
 		"monitor":     {`"" secrets`, `"" services`, "monitoring.coreos.com prometheuses", "monitoring.coreos.com servicemonitors"},
-		"database":    {`"" pods`, `"" secrets`, "databases.example.com buckets", "databases.example.com databases"},
+		"database":    {`"" pods`, `"" secrets`, `"" services`, "databases.example.com buckets", "databases.example.com databases"},
 	} {
 		text, err := os.ReadFile("zz_generated." + document + ".go")
 		must(t, err)
@@ -108,6 +108,18 @@ func pod(name, database string) client.Object {
 	}
 }
 
+func labelled(obj client.Object, database string) client.Object {
+	obj.SetLabels(map[string]string{"database": database})
+	return obj
+}
+
+// serviceType changes the type of the Service ro.
+func serviceType(to corev1.ServiceType) func(*sim.World) {
+	return func(w *sim.World) {
+		sim.Update(w, &corev1.Service{ObjectMeta: meta("default", "ro", nil)}, func(s *corev1.Service) { s.Spec.Type = to })
+	}
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -124,6 +136,7 @@ type story struct {
 type event struct {
 	create, remove client.Object
 	change         func(target *unstructured.Unstructured)
+	update         func(w *sim.World)
 	found          []string
 }
 
@@ -143,6 +156,8 @@ func (s story) run(t *testing.T, w *sim.World) {
 			w.Delete(e.remove.DeepCopyObject().(client.Object))
 		case e.change != nil:
 			sim.Update(w, s.target.DeepCopy(), e.change)
+		case e.update != nil:
+			e.update(w)
 		}
 		w.Settle()
 		got := s.target.DeepCopy()
@@ -223,6 +238,10 @@ func TestStories(t *testing.T) {
 				{create: secret("keys"), found: []string{"Bucket default/b", "Secret default/keys", "Pod default/a-0"}},
 				{remove: secret("keys"), found: []string{"Bucket default/b", "Pod default/a-0"}},
 				{change: set(t, "", "spec", "backup", "bucket"), found: []string{"Pod default/a-0"}},
+				{create: labelled(service("default", "a"), "a"), found: []string{"Pod default/a-0"}},
+				{create: labelled(service("default", "ro"), "a"), found: []string{"Pod default/a-0", "Service default/ro"}},
+				{update: serviceType(corev1.ServiceTypeNodePort), found: []string{"Pod default/a-0"}},
+				{update: serviceType(corev1.ServiceTypeLoadBalancer), found: []string{"Pod default/a-0", "Service default/ro"}},
 			},
 		},
 	} {

@@ -124,3 +124,41 @@ func TestKinds(t *testing.T) {
 		t.Errorf("without a kind, got %q", got)
 	}
 }
+
+// The operators of fields mean what those of labels do; an empty field is missing to the path alone.
+func TestFieldOperators(t *testing.T) {
+	t.Parallel()
+	pod := func(name, node, priority string, phase corev1.PodPhase) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: at("default", name), Spec: corev1.PodSpec{NodeName: node, PriorityClassName: priority}}
+		p.Labels, p.Status.Phase = map[string]string{"app": "web"}, phase
+		return p
+	}
+	twin := pod("a-twin", "n", "high", corev1.PodFailed)
+	target := pod("a", "n", "low", corev1.PodRunning)
+	target.Spec.Hostname = "a"
+	leader := pod("l", "", "high", corev1.PodPending)
+	leader.Spec.Hostname = "leader"
+	reader := fake.NewClientBuilder().WithObjects(
+		target, twin, leader, pod("b", "n", "low", corev1.PodPending), pod("c", "n", "low", corev1.PodFailed), pod("d", "", "", corev1.PodRunning), pod("e", "", "low", ""),
+	).Build()
+	s := foreign.NewPeersState(reader, target)
+	for state, got := range map[string][2]string{
+		"peers":   {shown(s.GetPeers(t.Context())), "default/b"},
+		"waiting": {shown(s.GetWaiting(t.Context())), "default/d"},
+		"twin":    {one(s.GetTwin(t.Context())), "default/a-twin"},
+		"leader":  {one(s.GetLeader(t.Context())), "at most one object may match, but 2 do: default/a, default/l"},
+	} {
+		if got[0] != got[1] {
+			t.Errorf("%s: got %q, want %q", state, got[0], got[1])
+		}
+	}
+	zero := int32(0)
+	twin.Spec.Priority = &zero
+	if err := reader.Update(t.Context(), twin); err != nil {
+		t.Fatal(err)
+	}
+	want := `default/a-twin exists but does not satisfy the other selectors: field .spec.priority is "0", want .spec.priority!=0: change it, or delete it`
+	if got := one(foreign.NewPeersState(reader, target).GetTwin(t.Context())); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

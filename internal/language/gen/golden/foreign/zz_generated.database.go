@@ -26,6 +26,7 @@ const _ = ctrlkit.SupportsGeneratedV1
 // +kubebuilder:rbac:groups=databases.example.com,resources=buckets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch
 
 // DatabasesState reads the states of Databases,
 // each of them once, at the first call of its getter.
@@ -38,6 +39,7 @@ type DatabasesState struct {
 	bucket      state.Memo[*unstructured.Unstructured]
 	credentials state.Memo[*corev1.Secret]
 	instances   state.Memo[[]corev1.Pod]
+	services    state.Memo[[]corev1.Service]
 }
 
 // NewDatabasesState returns the states of target, which are read with reader.
@@ -164,6 +166,50 @@ func selectDatabasesInstances(target *unstructured.Unstructured) (state.Selectio
 	}, nil
 }
 
+// GetServices returns the state services: every Service in the namespace of the Database with
+//
+//	labels/database=${target.metadata.name}
+//	fields/.spec.type notin (ExternalName, NodePort)
+//	fields/.metadata.name!=${target.metadata.name}
+//	!fields/.spec.externalName
+//
+// sorted by namespace and name.
+//
+// What reaches the Database within the cluster, beside the Service of its name.
+func (s *DatabasesState) GetServices(ctx context.Context) ([]corev1.Service, error) {
+	services, err := s.services.Get(ctx, s.readServices)
+	return state.Copies(services), err
+}
+
+func (s *DatabasesState) readServices(ctx context.Context) ([]corev1.Service, error) {
+	selection, err := selectDatabasesServices(s.target)
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.ServiceList
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
+		return nil, err
+	}
+	return state.Sorted(state.Having(selection.FieldWhere, list.Items, databasesServiceBySpecType, databasesServiceByName, databasesServiceBySpecExternalName)), nil
+}
+
+// selectDatabasesServices returns what the state services of target selects.
+func selectDatabasesServices(target *unstructured.Unstructured) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{
+		Namespace: namespace,
+		Labels:    map[string]string{"database": target.GetName()},
+		FieldWhere: []state.Requirement{
+			{Key: databasesServiceBySpecType.Name, Operator: "notin", Values: []string{"ExternalName", "NodePort"}},
+			{Key: databasesServiceByName.Name, Operator: "!=", Values: []string{target.GetName()}},
+			{Key: databasesServiceBySpecExternalName.Name, Operator: "!"},
+		},
+	}, nil
+}
+
 // DatabasesStateGetter is what Databases reads its states from:
 // a DatabasesState, or in tests a DatabasesFakeState.
 // Every call of a getter returns a new copy.
@@ -172,6 +218,7 @@ type DatabasesStateGetter interface {
 	GetBucket(ctx context.Context) (*unstructured.Unstructured, error)
 	GetCredentials(ctx context.Context) (*corev1.Secret, error)
 	GetInstances(ctx context.Context) ([]corev1.Pod, error)
+	GetServices(ctx context.Context) ([]corev1.Service, error)
 }
 
 var (
@@ -190,6 +237,8 @@ type DatabasesFakeState struct {
 	CredentialsErr error
 	Instances      []corev1.Pod
 	InstancesErr   error
+	Services       []corev1.Service
+	ServicesErr    error
 }
 
 // Target returns the Database that was set.
@@ -221,6 +270,14 @@ func (s *DatabasesFakeState) GetInstances(context.Context) ([]corev1.Pod, error)
 	return state.Copies(s.Instances), nil
 }
 
+// GetServices returns a copy of Services, or ServicesErr if that is set.
+func (s *DatabasesFakeState) GetServices(context.Context) ([]corev1.Service, error) {
+	if s.ServicesErr != nil {
+		return nil, s.ServicesErr
+	}
+	return state.Copies(s.Services), nil
+}
+
 // DatabasesImpl has a method for each action. You implement it.
 //
 //   - A method gets the states that its action declares. They are copies, which it may change; a
@@ -228,7 +285,7 @@ func (s *DatabasesFakeState) GetInstances(context.Context) ([]corev1.Pod, error)
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type DatabasesImpl interface {
-	ReportBackup(ctx context.Context, logger logr.Logger, bucket *unstructured.Unstructured, credentials *corev1.Secret, instances []corev1.Pod) (ctrl.Result, error)
+	ReportBackup(ctx context.Context, logger logr.Logger, bucket *unstructured.Unstructured, credentials *corev1.Secret, instances []corev1.Pod, services []corev1.Service) (ctrl.Result, error)
 }
 
 // The names of the actions of Databases, as hooks and errors use them.
@@ -286,9 +343,37 @@ func (m *Databases) ReportBackup() ctrlkit.Action {
 		if err != nil {
 			return ctrlkit.RequeueIfError(fmt.Errorf("reading state instances: %w", err))
 		}
+		services, err := m.state.GetServices(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state services: %w", err))
+		}
 
-		return m.impl.ReportBackup(ctx, logger, bucket, credentials, instances)
+		return m.impl.ReportBackup(ctx, logger, bucket, credentials, instances, services)
 	}, m.opts...)
+}
+
+// databasesServiceBySpecType finds Service objects by their field .spec.type.
+var databasesServiceBySpecType = state.Index[*corev1.Service]{
+	Name: "ctrlkit:.spec.type",
+	Values: func(obj *corev1.Service) []string {
+		return []string{string(obj.Spec.Type)}
+	},
+}
+
+// databasesServiceByName finds Service objects by their field .metadata.name.
+var databasesServiceByName = state.Index[*corev1.Service]{
+	Name: "ctrlkit:.metadata.name",
+	Values: func(obj *corev1.Service) []string {
+		return []string{obj.GetName()}
+	},
+}
+
+// databasesServiceBySpecExternalName finds Service objects by their field .spec.externalName.
+var databasesServiceBySpecExternalName = state.Index[*corev1.Service]{
+	Name: "ctrlkit:.spec.externalName",
+	Values: func(obj *corev1.Service) []string {
+		return []string{obj.Spec.ExternalName}
+	},
 }
 
 // databasesByBucket finds the Database objects whose state bucket an object belongs to.
@@ -296,6 +381,9 @@ var databasesByBucket = state.NameIndex("ctrlkit:databases.example.com/v1/Bucket
 
 // databasesByInstances finds the Database objects whose state instances an object belongs to.
 var databasesByInstances = state.TargetIndex("ctrlkit:v1/Pod namespace=${target.Namespace} labels/database=${target.metadata.name}", selectDatabasesInstances)
+
+// databasesByServices finds the Database objects whose state services an object belongs to.
+var databasesByServices = state.TargetIndex("ctrlkit:v1/Service namespace=${target.Namespace} labels/database=${target.metadata.name} !fields/ctrlkit:.spec.externalName fields/ctrlkit:.metadata.name!=${target.metadata.name} fields/ctrlkit:.spec.type notin (ExternalName, NodePort)", selectDatabasesServices)
 
 // databasesThroughBucketToCredentials finds the Bucket objects through which the state credentials selects an object.
 var databasesThroughBucketToCredentials = state.TargetIndex("ctrlkit:v1/Secret namespace=${target.Namespace} name=${bucket.spec.secretName} (through)", func(bucketObject *unstructured.Unstructured) (state.Selection, error) {
@@ -312,6 +400,7 @@ func IndexDatabases(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
 		databasesByBucket.Register(ctx, indexer, state.NewObject("databases.example.com/v1", "Database")),
 		databasesByInstances.Register(ctx, indexer, state.NewObject("databases.example.com/v1", "Database")),
+		databasesByServices.Register(ctx, indexer, state.NewObject("databases.example.com/v1", "Database")),
 		databasesThroughBucketToCredentials.Register(ctx, indexer, state.NewObject("databases.example.com/v1", "Bucket")),
 	)
 }
@@ -339,6 +428,12 @@ func WatchDatabases(b *builder.Builder, reader client.Reader, opts ...builder.Fo
 			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 		})))).
 		Watches(&corev1.Pod{}, state.Enqueue(reader, state.NewObjectList("databases.example.com/v1", "Database"), databasesByInstances, func(obj *corev1.Pod) state.Selection {
+			return state.Selection{
+				Namespace: obj.GetNamespace(),
+				Labels:    map[string]string{"database": obj.GetLabels()["database"]},
+			}
+		})).
+		Watches(&corev1.Service{}, state.Enqueue(reader, state.NewObjectList("databases.example.com/v1", "Database"), databasesByServices, func(obj *corev1.Service) state.Selection {
 			return state.Selection{
 				Namespace: obj.GetNamespace(),
 				Labels:    map[string]string{"database": obj.GetLabels()["database"]},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/state"
@@ -462,6 +463,426 @@ func WatchVolumes(b *builder.Builder, reader client.Reader, opts ...builder.ForO
 					"major": obj.GetLabels()["major"],
 				},
 			}
+		}))
+}
+
+// What Peers reads, for the role that controller-gen rbac writes:
+//
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+
+// PeersState reads the states of Peers,
+// each of them once, at the first call of its getter.
+//
+// It belongs to one reconcile of one Pod. Several actions may call its methods concurrently.
+type PeersState struct {
+	client.Reader
+	target *corev1.Pod
+
+	peers   state.Memo[[]corev1.Pod]
+	waiting state.Memo[[]corev1.Pod]
+	twin    state.Memo[*corev1.Pod]
+	leader  state.Memo[*corev1.Pod]
+}
+
+// NewPeersState returns the states of target, which are read with reader.
+func NewPeersState(reader client.Reader, target *corev1.Pod) *PeersState {
+	return &PeersState{Reader: reader, target: target}
+}
+
+// Target returns the Pod that is reconciled.
+func (s *PeersState) Target() *corev1.Pod {
+	return s.target
+}
+
+// GetPeers returns the state peers: every Pod in the namespace of the Pod with
+//
+//	labels/app=${target.Labels[app]}
+//	fields/.metadata.name!=${target.Name}
+//	fields/.status.phase in (Running, Pending)
+//	fields/.spec.nodeName
+//
+// sorted by namespace and name.
+func (s *PeersState) GetPeers(ctx context.Context) ([]corev1.Pod, error) {
+	peers, err := s.peers.Get(ctx, s.readPeers)
+	return state.Copies(peers), err
+}
+
+func (s *PeersState) readPeers(ctx context.Context) ([]corev1.Pod, error) {
+	selection, err := selectPeersPeers(s.target)
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.PodList
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
+		return nil, err
+	}
+	return state.Sorted(state.Having(selection.FieldWhere, list.Items, peersPodByName, peersPodByStatusPhase, peersPodBySpecNodeName)), nil
+}
+
+// selectPeersPeers returns what the state peers of target selects.
+func selectPeersPeers(target *corev1.Pod) (state.Selection, error) {
+	if _, ok := target.Labels["app"]; !ok {
+		return state.Selection{}, errors.New("target.Labels[app] is not set")
+	}
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{
+		Namespace: namespace,
+		Labels:    map[string]string{"app": target.Labels["app"]},
+		FieldWhere: []state.Requirement{
+			{Key: peersPodByName.Name, Operator: "!=", Values: []string{target.Name}},
+			{Key: peersPodByStatusPhase.Name, Operator: "in", Values: []string{"Running", "Pending"}},
+			{Key: peersPodBySpecNodeName.Name, Operator: "exists"},
+		},
+	}, nil
+}
+
+// GetWaiting returns the state waiting: every Pod in the namespace of the Pod with
+//
+//	!fields/.spec.nodeName
+//	fields/.spec.priorityClassName notin (${target.Spec.PriorityClassName}, high)
+//
+// sorted by namespace and name.
+func (s *PeersState) GetWaiting(ctx context.Context) ([]corev1.Pod, error) {
+	waiting, err := s.waiting.Get(ctx, s.readWaiting)
+	return state.Copies(waiting), err
+}
+
+func (s *PeersState) readWaiting(ctx context.Context) ([]corev1.Pod, error) {
+	selection, err := selectPeersWaiting(s.target)
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.PodList
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
+		return nil, err
+	}
+	return state.Sorted(state.Having(selection.FieldWhere, list.Items, peersPodBySpecNodeName, peersPodBySpecPriorityClassName)), nil
+}
+
+// selectPeersWaiting returns what the state waiting of target selects.
+func selectPeersWaiting(target *corev1.Pod) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{
+		Namespace: namespace,
+		FieldWhere: []state.Requirement{
+			{Key: peersPodBySpecNodeName.Name, Operator: "!"},
+			{Key: peersPodBySpecPriorityClassName.Name, Operator: "notin", Values: []string{target.Spec.PriorityClassName, "high"}},
+		},
+	}, nil
+}
+
+// GetTwin returns the state twin: the Pod in the namespace of the Pod with
+//
+//	name=${target.Name}-twin
+//	fields/.spec.nodeName=${target.Spec.NodeName}
+//	fields/.spec.priority!=0
+//
+// or nil if there is none. One with the name that does not satisfy the other selectors is an error.
+func (s *PeersState) GetTwin(ctx context.Context) (*corev1.Pod, error) {
+	twin, err := s.twin.Get(ctx, s.readTwin)
+	return state.Copy(twin), err
+}
+
+func (s *PeersState) readTwin(ctx context.Context) (*corev1.Pod, error) {
+	selection, err := selectPeersTwin(s.target)
+	if err != nil {
+		return nil, err
+	}
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &corev1.Pod{}, peersPodBySpecNodeName, peersPodBySpecPriority)
+}
+
+// selectPeersTwin returns what the state twin of target selects.
+func selectPeersTwin(target *corev1.Pod) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{
+		Namespace:  namespace,
+		Name:       target.Name + "-twin",
+		Fields:     map[string]string{peersPodBySpecNodeName.Name: target.Spec.NodeName},
+		FieldWhere: []state.Requirement{{Key: peersPodBySpecPriority.Name, Operator: "!=", Values: []string{"0"}}},
+	}, nil
+}
+
+// GetLeader returns the state leader: the Pod in the namespace of the Pod with
+//
+//	fields/.spec.hostname in (leader, ${target.Spec.Hostname})
+//
+// or nil if there is none. More than one is an error.
+func (s *PeersState) GetLeader(ctx context.Context) (*corev1.Pod, error) {
+	leader, err := s.leader.Get(ctx, s.readLeader)
+	return state.Copy(leader), err
+}
+
+func (s *PeersState) readLeader(ctx context.Context) (*corev1.Pod, error) {
+	selection, err := selectPeersLeader(s.target)
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.PodList
+	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
+		return nil, err
+	}
+	return state.Only(state.Having(selection.FieldWhere, list.Items, peersPodBySpecHostname))
+}
+
+// selectPeersLeader returns what the state leader of target selects.
+func selectPeersLeader(target *corev1.Pod) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{
+		Namespace:  namespace,
+		FieldWhere: []state.Requirement{{Key: peersPodBySpecHostname.Name, Operator: "in", Values: []string{"leader", target.Spec.Hostname}}},
+	}, nil
+}
+
+// PeersStateGetter is what Peers reads its states from:
+// a PeersState, or in tests a PeersFakeState.
+// Every call of a getter returns a new copy.
+type PeersStateGetter interface {
+	Target() *corev1.Pod
+	GetPeers(ctx context.Context) ([]corev1.Pod, error)
+	GetWaiting(ctx context.Context) ([]corev1.Pod, error)
+	GetTwin(ctx context.Context) (*corev1.Pod, error)
+	GetLeader(ctx context.Context) (*corev1.Pod, error)
+}
+
+var (
+	_ PeersStateGetter = (*PeersState)(nil)
+	_ PeersStateGetter = (*PeersFakeState)(nil)
+)
+
+// PeersFakeState is a test double of PeersState:
+// its getters return what the test sets. It does not check whether the selectors can select that.
+type PeersFakeState struct {
+	Object *corev1.Pod
+
+	Peers      []corev1.Pod
+	PeersErr   error
+	Waiting    []corev1.Pod
+	WaitingErr error
+	Twin       *corev1.Pod
+	TwinErr    error
+	Leader     *corev1.Pod
+	LeaderErr  error
+}
+
+// Target returns the Pod that was set.
+func (s *PeersFakeState) Target() *corev1.Pod {
+	return s.Object
+}
+
+// GetPeers returns a copy of Peers, or PeersErr if that is set.
+func (s *PeersFakeState) GetPeers(context.Context) ([]corev1.Pod, error) {
+	if s.PeersErr != nil {
+		return nil, s.PeersErr
+	}
+	return state.Copies(s.Peers), nil
+}
+
+// GetWaiting returns a copy of Waiting, or WaitingErr if that is set.
+func (s *PeersFakeState) GetWaiting(context.Context) ([]corev1.Pod, error) {
+	if s.WaitingErr != nil {
+		return nil, s.WaitingErr
+	}
+	return state.Copies(s.Waiting), nil
+}
+
+// GetTwin returns a copy of Twin, or TwinErr if that is set.
+func (s *PeersFakeState) GetTwin(context.Context) (*corev1.Pod, error) {
+	if s.TwinErr != nil {
+		return nil, s.TwinErr
+	}
+	return state.Copy(s.Twin), nil
+}
+
+// GetLeader returns a copy of Leader, or LeaderErr if that is set.
+func (s *PeersFakeState) GetLeader(context.Context) (*corev1.Pod, error) {
+	if s.LeaderErr != nil {
+		return nil, s.LeaderErr
+	}
+	return state.Copy(s.Leader), nil
+}
+
+// PeersImpl has a method for each action. You implement it.
+//
+//   - A method gets the states that its action declares. They are copies, which it may change; a
+//     single object is nil if there is none.
+//   - Several methods may be called concurrently. Each must be idempotent.
+//   - The result decides how the workflow continues: see ctrlkit.Action.
+type PeersImpl interface {
+	Look(ctx context.Context, logger logr.Logger, peers []corev1.Pod, waiting []corev1.Pod, twin *corev1.Pod, leader *corev1.Pod) (ctrl.Result, error)
+}
+
+// The names of the actions of Peers, as hooks and errors use them.
+const (
+	PeersActionLook = "Look"
+)
+
+// Peers has other Pods, by operators of fields.
+type Peers struct {
+	state  PeersStateGetter
+	impl   PeersImpl
+	logger logr.Logger
+	opts   []ctrlkit.ActionOption
+}
+
+// NewPeers returns the manager of one reconcile.
+// The options are applied to each action that it makes.
+func NewPeers(
+	getter PeersStateGetter, impl PeersImpl, logger logr.Logger, opts ...ctrlkit.ActionOption,
+) *Peers {
+	return &Peers{
+		state:  getter,
+		impl:   impl,
+		logger: logger,
+		opts: append([]ctrlkit.ActionOption{
+			ctrlkit.WithObject(getter.Target()), ctrlkit.WithState(getter), ctrlkit.WithLogger(logger), ctrlkit.WithImpl(impl, logger),
+		}, opts...),
+	}
+}
+
+// NewAction returns an action beside the declared ones: run gets a logger with its description, and the options of
+// the manager are applied to it.
+func (m *Peers) NewAction(
+	description string, run func(ctx context.Context, logger logr.Logger) (ctrl.Result, error),
+) ctrlkit.Action {
+	return ctrlkit.NewAction(description, func(ctx context.Context) (ctrl.Result, error) {
+		return run(ctx, m.logger.WithValues("action", description))
+	}, m.opts...)
+}
+
+// Look returns the action of that name.
+func (m *Peers) Look() ctrlkit.Action {
+	return ctrlkit.NewAction(PeersActionLook, func(ctx context.Context) (ctrl.Result, error) {
+		logger := m.logger.WithValues("action", PeersActionLook)
+
+		peers, err := m.state.GetPeers(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state peers: %w", err))
+		}
+		waiting, err := m.state.GetWaiting(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state waiting: %w", err))
+		}
+		twin, err := m.state.GetTwin(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state twin: %w", err))
+		}
+		leader, err := m.state.GetLeader(ctx)
+		if err != nil {
+			return ctrlkit.RequeueIfError(fmt.Errorf("reading state leader: %w", err))
+		}
+
+		return m.impl.Look(ctx, logger, peers, waiting, twin, leader)
+	}, m.opts...)
+}
+
+// peersPodByName finds Pod objects by their field .metadata.name.
+var peersPodByName = state.Index[*corev1.Pod]{
+	Name: "ctrlkit:.metadata.name",
+	Values: func(obj *corev1.Pod) []string {
+		return []string{obj.GetName()}
+	},
+}
+
+// peersPodByStatusPhase finds Pod objects by their field .status.phase.
+var peersPodByStatusPhase = state.Index[*corev1.Pod]{
+	Name: "ctrlkit:.status.phase",
+	Values: func(obj *corev1.Pod) []string {
+		return []string{string(obj.Status.Phase)}
+	},
+}
+
+// peersPodBySpecNodeName finds Pod objects by their field .spec.nodeName.
+var peersPodBySpecNodeName = state.Index[*corev1.Pod]{
+	Name: "ctrlkit:.spec.nodeName",
+	Values: func(obj *corev1.Pod) []string {
+		return []string{obj.Spec.NodeName}
+	},
+}
+
+// peersPodBySpecPriorityClassName finds Pod objects by their field .spec.priorityClassName.
+var peersPodBySpecPriorityClassName = state.Index[*corev1.Pod]{
+	Name: "ctrlkit:.spec.priorityClassName",
+	Values: func(obj *corev1.Pod) []string {
+		return []string{obj.Spec.PriorityClassName}
+	},
+}
+
+// peersPodBySpecPriority finds Pod objects by their field .spec.priority.
+var peersPodBySpecPriority = state.Index[*corev1.Pod]{
+	Name: "ctrlkit:.spec.priority",
+	Values: func(obj *corev1.Pod) []string {
+		if obj.Spec.Priority == nil {
+			return nil
+		}
+		return []string{strconv.FormatInt(int64(*obj.Spec.Priority), 10)}
+	},
+}
+
+// peersPodBySpecHostname finds Pod objects by their field .spec.hostname.
+var peersPodBySpecHostname = state.Index[*corev1.Pod]{
+	Name: "ctrlkit:.spec.hostname",
+	Values: func(obj *corev1.Pod) []string {
+		return []string{obj.Spec.Hostname}
+	},
+}
+
+// peersByPeers finds the Pod objects whose state peers an object belongs to.
+var peersByPeers = state.TargetIndex("ctrlkit:v1/Pod namespace=${target.Namespace} labels/app=${target.Labels[app]} fields/ctrlkit:.metadata.name!=${target.Name} fields/ctrlkit:.spec.nodeName fields/ctrlkit:.status.phase in (Running, Pending)", selectPeersPeers)
+
+// peersByWaiting finds the Pod objects whose state waiting an object belongs to.
+var peersByWaiting = state.TargetIndex("ctrlkit:v1/Pod namespace=${target.Namespace} !fields/ctrlkit:.spec.nodeName fields/ctrlkit:.spec.priorityClassName notin (${target.Spec.PriorityClassName}, high)", selectPeersWaiting)
+
+// peersByTwin finds the Pod objects whose state twin an object belongs to.
+var peersByTwin = state.NameIndex("ctrlkit:v1/Pod namespace=${target.Namespace} name=${target.Name}-twin", selectPeersTwin)
+
+// peersByLeader finds the Pod objects whose state leader an object belongs to.
+var peersByLeader = state.TargetIndex("ctrlkit:v1/Pod namespace=${target.Namespace} fields/ctrlkit:.spec.hostname in (leader, ${target.Spec.Hostname})", selectPeersLeader)
+
+// IndexPeers registers the indexes of the cache that Peers
+// and its watches need. Call it before the cache is started, with the FieldIndexer of the
+// ctrl.Manager. It keeps indexes that are registered already.
+func IndexPeers(ctx context.Context, indexer client.FieldIndexer) error {
+	return errors.Join(
+		peersByPeers.Register(ctx, indexer, &corev1.Pod{}),
+		peersByWaiting.Register(ctx, indexer, &corev1.Pod{}),
+		peersByTwin.Register(ctx, indexer, &corev1.Pod{}),
+		peersByLeader.Register(ctx, indexer, &corev1.Pod{}),
+	)
+}
+
+// WatchPeers makes b reconcile a Pod when it changes, and when
+// an object changes that is in one of its states before or after the change.
+// The reader must read from the cache. The options are those of For, such as
+// builder.WithPredicates for the events of the Pod.
+func WatchPeers(b *builder.Builder, reader client.Reader, opts ...builder.ForOption) *builder.Builder {
+	return b.
+		For(&corev1.Pod{}, opts...).
+		Watches(&corev1.Pod{}, state.Enqueue(reader, &corev1.PodList{}, peersByPeers, func(obj *corev1.Pod) state.Selection {
+			return state.Selection{
+				Namespace: obj.GetNamespace(),
+				Labels:    map[string]string{"app": obj.GetLabels()["app"]},
+			}
+		})).
+		Watches(&corev1.Pod{}, state.Enqueue(reader, &corev1.PodList{}, peersByWaiting, func(obj *corev1.Pod) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace()}
+		})).
+		Watches(&corev1.Pod{}, state.Enqueue(reader, &corev1.PodList{}, peersByTwin, func(obj *corev1.Pod) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+		})).
+		Watches(&corev1.Pod{}, state.Enqueue(reader, &corev1.PodList{}, peersByLeader, func(obj *corev1.Pod) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace()}
 		}))
 }
 
