@@ -328,9 +328,14 @@ func TestQuickFix(t *testing.T) {
 		"another way to refer": {with("${target.Name}-settings", "${Na█me}-settings"), "CK0401", shop},
 		"a capital letter":     {with("Report(pods)", "re█port(pods)"), "CK0106", shop},
 		"what is unused":       {"alias D█ep apps/v1/Deployment\n" + shop, "CK0602", shop},
-		"a brace":              {with("    action {\n        //", "    action█\n        //"), "CK0015", shop},
-		"a parenthesis":        {with("Report(pods)", "Report(█pods"), "CK0016", shop},
-		"a stray brace":        {shop + "█}", "CK0014", shop},
+		"what is left out": {
+			with("settings ConfigMap {\n            name=${target.Name}-settings", "settings []ConfigMap {\n            na█me=${target.OwnerReferences[].Name}"), "CK0704",
+			with("settings ConfigMap {\n            name=${target.Name}-settings",
+				"settings []ConfigMap {\n            name=${target.OwnerReferences[].Name}\n            kind=${target.OwnerReferences[].Kind}"),
+		},
+		"a brace":       {with("    action {\n        //", "    action█\n        //"), "CK0015", shop},
+		"a parenthesis": {with("Report(pods)", "Report(█pods"), "CK0016", shop},
+		"a stray brace": {shop + "█}", "CK0014", shop},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, at := opened(t, tt.text, strings.Fields(tt.codes)...)
