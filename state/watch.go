@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -112,6 +113,29 @@ func Through[V, O client.Object](reader client.Reader, via client.ObjectList, in
 		var requests []reconcile.Request
 		find(ctx, reader, via, index, offer, obj, func(between client.Object) { requests = append(requests, next(ctx, between)...) })
 		return requests
+	}
+}
+
+// ThroughOwner is [Through] for objects that the object of the other state controls: the controlling
+// owner of an object, if it is of this group and kind, in any version. The parameter owner is an empty
+// object of that kind, which is namespaced.
+func ThroughOwner(reader client.Reader, owner client.Object, group, kind string, next handler.MapFunc) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		for _, name := range ControllerName(obj, group, kind) {
+			key := client.ObjectKey{Namespace: obj.GetNamespace(), Name: name}
+			between, ok := owner.DeepCopyObject().(client.Object)
+			if !ok {
+				return nil
+			}
+			err := reader.Get(ctx, key, between)
+			if err == nil {
+				return next(ctx, between)
+			}
+			if !apierrors.IsNotFound(err) { // without an owner, nothing is selected
+				log.FromContext(ctx).Error(err, "Reading the owner of a changed object", "owner", key, "kind", kind)
+			}
+		}
+		return nil
 	}
 }
 

@@ -47,6 +47,11 @@ func (w *managerWriter) addVia(view *stateView, st *model.State) {
 // their targets are found as for an event of theirs. What the target or a further state determines
 // is left out, so that more targets may be reconciled than need be.
 func (w *managerWriter) addThrough(view stateView, l lookup) {
+	if owner := l.state.Owner; owner != nil {
+		w.maps[l.state] = fmt.Sprintf("state.ThroughOwner(reader, %s, %q, %q, %s)", w.kind(owner.Kind).New, owner.Kind.Group, owner.Kind.Kind, w.maps[owner])
+		w.view.Watches = append(w.view.Watches, watchView{New: view.New, Through: w.maps[l.state], Only: onlyWith(l)})
+		return
+	}
 	w.addOwns(l.state.Owned, view.New)
 	if view.Owned && l.state.List {
 		return

@@ -55,6 +55,7 @@ type stateView struct {
 
 	Single, Owned, ByName bool
 	OwnedBy, CheckOwner   string // the functions for lists and single objects
+	Owner                 string // what owns them
 	Indexes               string // further arguments: the indexes that a named object is compared by
 	Items                 string // the items of the list that are meant
 	Select                string
@@ -237,13 +238,16 @@ func (w *managerWriter) state(st *model.State) stateView {
 		Reader:    "read" + exported(st.Name),
 		GetterDoc: w.getterDoc(st, l),
 		Single:    !st.List, Owned: st.Owned != model.OwnershipNone, ByName: l.byName(),
-		OwnedBy: "state.ControlledBy", CheckOwner: "state.CheckController",
+		OwnedBy: "state.ControlledBy", CheckOwner: "state.CheckController", Owner: "s.target",
 		Select: w.names.scope.take("select"+exported(w.private)+exported(st.Name), "State"),
 		Items:  "list.Items",
 		None:   "state.Selection{}",
 	}
 	if view.Single {
 		view.Result = "*" + kind.Type
+	}
+	if st.Owner != nil {
+		view.Owner = rootOf(st.Owner)
 	}
 	if st.Owned == model.OwnershipAny {
 		view.OwnedBy, view.CheckOwner = "state.OwnedBy", "state.CheckOwner"
@@ -273,7 +277,11 @@ func (w *managerWriter) getterDoc(st *model.State, l lookup) []string {
 	}
 	owns := map[model.Ownership]string{model.OwnershipController: "control", model.OwnershipAny: "own"}[st.Owned]
 	if st.List && owns != "" {
-		what += " that the " + w.manager.Target.Kind + " " + owns + "s,"
+		owner := "the " + w.manager.Target.Kind
+		if st.Owner != nil {
+			owner = "the state " + st.Owner.Name
+		}
+		what += " that " + owner + " " + owns + "s,"
 	}
 	sentence := strings.TrimRight(fmt.Sprintf("Get%s returns the state %s: %s %s",
 		exported(st.Name), st.Name, what, l.place(w.manager.Target)), " ,")

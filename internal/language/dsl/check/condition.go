@@ -67,6 +67,10 @@ func (s *stateScope) noteLeftOut() {
 			return
 		}
 	}
+	own := goWalk{current: walk.current, steps: slices.Clone(walk.steps), embedding: walk.embedding}
+	if own.step(ref.Path[last].Text) != nil || model.IsMetadata(own.steps, "Name") {
+		return
+	}
 	defaults := map[string]string{"kind": s.kind.Kind.Kind, "namespace": s.target.namespacePath()}
 	given := map[string]bool{"kind": s.seen["kind"] != nil, "namespace": s.namespace != nil || !s.kind.Namespaced}
 	for _, family := range []string{"kind", "namespace"} {

@@ -43,6 +43,9 @@ func dumpManager(b *strings.Builder, m *model.Manager) {
 			fmt.Fprintf(b, " %s", dumpValue(*s.Namespace.Value))
 		}
 		b.WriteString("\n")
+		if s.Owner != nil {
+			fmt.Fprintf(b, "      owner %s\n", s.Owner.Name)
+		}
 		for _, c := range s.Conditions {
 			fmt.Fprintf(b, "      only if %s = %s at %s\n", c.Key, dumpValue(c.Value), c.Pos)
 		}

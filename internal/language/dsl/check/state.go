@@ -41,6 +41,7 @@ type stateScope struct {
 	// true while the value is that of an empty reference. defaults are those values by reference.
 	family    string
 	inDefault bool
+	owner     *declaredState // that of owned=${STATE}
 	defaults  map[string]string
 }
 
@@ -74,6 +75,7 @@ func (m *managerScope) state(n *ast.State) *declaredState {
 	}
 	s.combination()
 	s.scope()
+	checkOwner(s)
 	s.noteCost()
 	s.noteLeftOut()
 	return &declaredState{model: s.out, kind: s.kind, name: n.Name}
@@ -169,7 +171,7 @@ func (s *stateScope) isTargetNamespace() bool {
 }
 
 // selectorForms are the selectors as hints write them.
-const selectorForms = "the selectors are name=, namespace=, kind=, group=, labels/KEY=, fields/PATH=, annotations/KEY=, owned and owned=any"
+const selectorForms = "the selectors are name=, namespace=, kind=, group=, labels/KEY=, fields/PATH=, annotations/KEY=, owned, owned=any and owned=${STATE}"
 
 // families are how selectors begin.
 var families = []string{"name", "namespace", "kind", "group", "owned", "labels", "fields", "annotations"}
@@ -250,9 +252,12 @@ func (s *stateScope) ownedSelector(sel *ast.Selector) {
 	case !sel.HasValue:
 	case !v.Quoted && len(v.Parts) == 1 && v.Parts[0].Text == "any":
 		ownership = model.OwnershipAny
+	case len(v.Parts) == 1 && v.Parts[0].Ref != nil && len(v.Parts[0].Ref.Path) == 1 && !v.Parts[0].Ref.Optional && v.Parts[0].Ref.Name() != "target":
+		s.owner = (&referenceScope{s, v.Parts[0].Ref}).referredTo()
+		s.owned = nil // what follows is about owners that are the target
 	default:
-		s.d.report(diag.UnwantedValue, ast.Range{Start: sel.Key.End, End: sel.End}, "owned takes no value but any",
-			"write owned alone for objects that the target controls, or owned=any for every owner reference")
+		s.d.report(diag.UnwantedValue, ast.Range{Start: sel.Key.End, End: sel.End}, "owned takes no value but any and a state",
+			"write owned alone for objects that the target controls, owned=any for every owner reference, or owned=${STATE} for what another object controls")
 	}
 	if s.unique(sel) {
 		s.out.Owned = ownership

@@ -91,6 +91,7 @@ const (
 	NamespaceNeeded          Code = "CK0504"
 	NoTargetNamespace        Code = "CK0505"
 	NameInAllNamespaces      Code = "CK0506"
+	BadOwner                 Code = "CK0507"
 
 	UnusedBind      Code = "CK0601"
 	UnusedAlias     Code = "CK0602"

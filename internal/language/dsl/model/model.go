@@ -73,6 +73,8 @@ type State struct {
 	// List is true for a state declared as []Kind.
 	List  bool
 	Owned Ownership
+	// Owner is the state whose object controls those of this one, nil if Owned is about the target.
+	Owner *State
 	// ObjectName is the value of the selector name, nil when there is none.
 	ObjectName *Value
 	// Namespace is where the objects are. For a cluster-scoped kind it is NoNamespace.
@@ -139,9 +141,13 @@ type Namespace struct {
 	Value *Value // for NamedNamespace
 }
 
-// Via returns the states that the selectors of the state refer to, in the order of the selectors.
+// Via returns the states that the selectors of the state refer to, in the order of the selectors: the
+// owner first.
 func (s *State) Via() []*State {
 	var via []*State
+	if s.Owner != nil {
+		via = append(via, s.Owner)
+	}
 	for value := range s.values {
 		for _, part := range value.Parts {
 			if part.Ref != nil && part.Ref.State != nil && !slices.Contains(via, part.Ref.State) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,7 +36,7 @@ func TestRights(t *testing.T) {
 		"route":       {"gateway.networking.k8s.io gateways", "gateway.networking.k8s.io httproutes", `"" services`},
 		"certificate": {`"" secrets`, "cert-manager.io certificates", "cert-manager.io clusterissuers", "cert-manager.io issuers"},
 		"monitor":     {`"" secrets`, `"" services`, "monitoring.coreos.com prometheuses", "monitoring.coreos.com servicemonitors"},
-		"database":    {`"" pods`, `"" secrets`, `"" services`, "databases.example.com buckets", "databases.example.com databases"},
+		"database":    {`"" pods`, `"" secrets`, `"" services`, "apps statefulsets", "databases.example.com buckets", "databases.example.com databases"},
 	} {
 		text, err := os.ReadFile("zz_generated." + document + ".go")
 		must(t, err)
@@ -101,16 +102,28 @@ func prometheus(namespace, name, team string) client.Object {
 	return obj
 }
 
-func pod(name, database string) client.Object {
-	return &corev1.Pod{
-		ObjectMeta: meta("default", name, map[string]string{"database": database}),
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "db", Image: "db"}}},
-	}
+// statefulSet has one Pod, NAME-0, which a player makes.
+func statefulSet(name string) client.Object {
+	labels := map[string]string{"set": name}
+	return &appsv1.StatefulSet{ObjectMeta: meta("default", name, nil), Spec: appsv1.StatefulSetSpec{
+		Replicas: new(int32(1)), ServiceName: name, Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "db", Image: "db"}}},
+		},
+	}}
 }
 
 func labelled(obj client.Object, database string) client.Object {
 	obj.SetLabels(map[string]string{"database": database})
 	return obj
+}
+
+// replicas changes the number of Pods of the StatefulSet a.
+func replicas(n int32) func(*sim.World) {
+	return func(w *sim.World) {
+		sim.Update(w, &appsv1.StatefulSet{ObjectMeta: meta("default", "a", nil)}, func(s *appsv1.StatefulSet) { s.Spec.Replicas = &n })
+	}
 }
 
 // serviceType changes the type of the Service ro.
@@ -233,7 +246,8 @@ func TestStories(t *testing.T) {
 			target: object("databases.example.com/v1", "Database", "default", "a", map[string]any{}),
 			events: []event{
 				{create: object("databases.example.com/v1", "Bucket", "default", "b", map[string]any{"secretName": "keys"})},
-				{create: pod("a-0", "a"), found: []string{"Pod default/a-0"}},
+				{create: statefulSet("b")},
+				{create: statefulSet("a"), found: []string{"Pod default/a-0"}},
 				{change: set(t, "b", "spec", "backup", "bucket"), found: []string{"Bucket default/b", "Pod default/a-0"}},
 				{create: secret("keys"), found: []string{"Bucket default/b", "Secret default/keys", "Pod default/a-0"}},
 				{remove: secret("keys"), found: []string{"Bucket default/b", "Pod default/a-0"}},
@@ -242,6 +256,8 @@ func TestStories(t *testing.T) {
 				{create: labelled(service("default", "ro"), "a"), found: []string{"Pod default/a-0", "Service default/ro"}},
 				{update: serviceType(corev1.ServiceTypeNodePort), found: []string{"Pod default/a-0"}},
 				{update: serviceType(corev1.ServiceTypeLoadBalancer), found: []string{"Pod default/a-0", "Service default/ro"}},
+				{update: replicas(2), found: []string{"Pod default/a-0", "Pod default/a-1", "Service default/ro"}},
+				{remove: statefulSet("a"), found: []string{"Service default/ro"}},
 			},
 		},
 	} {

@@ -10,6 +10,7 @@ import (
 	"github.com/ctrlkit/ctrlkit"
 	"github.com/ctrlkit/ctrlkit/state"
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,6 +26,7 @@ const _ = ctrlkit.SupportsGeneratedV1
 // +kubebuilder:rbac:groups=databases.example.com,resources=databases,verbs=get;list;watch
 // +kubebuilder:rbac:groups=databases.example.com,resources=buckets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch
 
@@ -38,6 +40,7 @@ type DatabasesState struct {
 
 	bucket      state.Memo[*unstructured.Unstructured]
 	credentials state.Memo[*corev1.Secret]
+	set         state.Memo[*appsv1.StatefulSet]
 	instances   state.Memo[[]corev1.Pod]
 	services    state.Memo[[]corev1.Service]
 }
@@ -132,18 +135,51 @@ func selectDatabasesCredentials(target *unstructured.Unstructured, bucketObject 
 	return state.Selection{Namespace: namespace, Name: name}, nil
 }
 
-// GetInstances returns the state instances: every Pod in the namespace of the Database with
+// GetSet returns the state set: the StatefulSet in the namespace of the Database with
 //
-//	labels/database=${target.metadata.name}
+//	name=${target.metadata.name}
 //
-// sorted by namespace and name.
+// or nil if there is none.
+func (s *DatabasesState) GetSet(ctx context.Context) (*appsv1.StatefulSet, error) {
+	set, err := s.set.Get(ctx, s.readSet)
+	return state.Copy(set), err
+}
+
+func (s *DatabasesState) readSet(ctx context.Context) (*appsv1.StatefulSet, error) {
+	selection, err := selectDatabasesSet(s.target)
+	if err != nil {
+		return nil, err
+	}
+	return state.Get(ctx, state.Uncopied(s.Reader), selection, &appsv1.StatefulSet{})
+}
+
+// selectDatabasesSet returns what the state set of target selects.
+func selectDatabasesSet(target *unstructured.Unstructured) (state.Selection, error) {
+	namespace, err := state.NamespaceOf(target)
+	if err != nil {
+		return state.Selection{}, err
+	}
+	return state.Selection{Namespace: namespace, Name: target.GetName()}, nil
+}
+
+// GetInstances returns the state instances: every Pod that the state set controls, in the namespace of the Database, sorted by namespace and name.
 func (s *DatabasesState) GetInstances(ctx context.Context) ([]corev1.Pod, error) {
 	instances, err := s.instances.Get(ctx, s.readInstances)
 	return state.Copies(instances), err
 }
 
 func (s *DatabasesState) readInstances(ctx context.Context) ([]corev1.Pod, error) {
-	selection, err := selectDatabasesInstances(s.target)
+	setObject, err := s.set.Get(ctx, s.readSet)
+	if err != nil {
+		return nil, fmt.Errorf("reading state set: %w", err)
+	}
+	if setObject == nil {
+		return nil, nil
+	}
+	selection, err := selectDatabasesInstances(s.target, setObject)
+	if errors.Is(err, state.ErrNothing) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -151,19 +187,16 @@ func (s *DatabasesState) readInstances(ctx context.Context) ([]corev1.Pod, error
 	if err := selection.List(ctx, state.Uncopied(s.Reader), &list); err != nil {
 		return nil, err
 	}
-	return state.Sorted(list.Items), nil
+	return state.Sorted(state.ControlledBy(setObject, list.Items)), nil
 }
 
 // selectDatabasesInstances returns what the state instances of target selects.
-func selectDatabasesInstances(target *unstructured.Unstructured) (state.Selection, error) {
+func selectDatabasesInstances(target *unstructured.Unstructured, setObject *appsv1.StatefulSet) (state.Selection, error) {
 	namespace, err := state.NamespaceOf(target)
 	if err != nil {
 		return state.Selection{}, err
 	}
-	return state.Selection{
-		Namespace: namespace,
-		Labels:    map[string]string{"database": target.GetName()},
-	}, nil
+	return state.Selection{Namespace: namespace}, nil
 }
 
 // GetServices returns the state services: every Service in the namespace of the Database with
@@ -217,6 +250,7 @@ type DatabasesStateGetter interface {
 	Target() *unstructured.Unstructured
 	GetBucket(ctx context.Context) (*unstructured.Unstructured, error)
 	GetCredentials(ctx context.Context) (*corev1.Secret, error)
+	GetSet(ctx context.Context) (*appsv1.StatefulSet, error)
 	GetInstances(ctx context.Context) ([]corev1.Pod, error)
 	GetServices(ctx context.Context) ([]corev1.Service, error)
 }
@@ -235,6 +269,8 @@ type DatabasesFakeState struct {
 	BucketErr      error
 	Credentials    *corev1.Secret
 	CredentialsErr error
+	Set            *appsv1.StatefulSet
+	SetErr         error
 	Instances      []corev1.Pod
 	InstancesErr   error
 	Services       []corev1.Service
@@ -260,6 +296,14 @@ func (s *DatabasesFakeState) GetCredentials(context.Context) (*corev1.Secret, er
 		return nil, s.CredentialsErr
 	}
 	return state.Copy(s.Credentials), nil
+}
+
+// GetSet returns a copy of Set, or SetErr if that is set.
+func (s *DatabasesFakeState) GetSet(context.Context) (*appsv1.StatefulSet, error) {
+	if s.SetErr != nil {
+		return nil, s.SetErr
+	}
+	return state.Copy(s.Set), nil
 }
 
 // GetInstances returns a copy of Instances, or InstancesErr if that is set.
@@ -379,8 +423,8 @@ var databasesServiceBySpecExternalName = state.Index[*corev1.Service]{
 // databasesByBucket finds the Database objects whose state bucket an object belongs to.
 var databasesByBucket = state.NameIndex("ctrlkit:databases.example.com/v1/Bucket namespace=${target.Namespace} name=${target.spec.backup.bucket?}", selectDatabasesBucket)
 
-// databasesByInstances finds the Database objects whose state instances an object belongs to.
-var databasesByInstances = state.TargetIndex("ctrlkit:v1/Pod namespace=${target.Namespace} labels/database=${target.metadata.name}", selectDatabasesInstances)
+// databasesBySet finds the Database objects whose state set an object belongs to.
+var databasesBySet = state.NameIndex("ctrlkit:apps/v1/StatefulSet namespace=${target.Namespace} name=${target.metadata.name}", selectDatabasesSet)
 
 // databasesByServices finds the Database objects whose state services an object belongs to.
 var databasesByServices = state.TargetIndex("ctrlkit:v1/Service namespace=${target.Namespace} labels/database=${target.metadata.name} !fields/ctrlkit:.spec.externalName fields/ctrlkit:.metadata.name!=${target.metadata.name} fields/ctrlkit:.spec.type notin (ExternalName, NodePort)", selectDatabasesServices)
@@ -399,7 +443,7 @@ var databasesThroughBucketToCredentials = state.TargetIndex("ctrlkit:v1/Secret n
 func IndexDatabases(ctx context.Context, indexer client.FieldIndexer) error {
 	return errors.Join(
 		databasesByBucket.Register(ctx, indexer, state.NewObject("databases.example.com/v1", "Database")),
-		databasesByInstances.Register(ctx, indexer, state.NewObject("databases.example.com/v1", "Database")),
+		databasesBySet.Register(ctx, indexer, state.NewObject("databases.example.com/v1", "Database")),
 		databasesByServices.Register(ctx, indexer, state.NewObject("databases.example.com/v1", "Database")),
 		databasesThroughBucketToCredentials.Register(ctx, indexer, state.NewObject("databases.example.com/v1", "Bucket")),
 	)
@@ -427,12 +471,12 @@ func WatchDatabases(b *builder.Builder, reader client.Reader, opts ...builder.Fo
 		}, state.Targets(reader, state.NewObjectList("databases.example.com/v1", "Database"), databasesByBucket, func(obj *unstructured.Unstructured) state.Selection {
 			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 		})))).
-		Watches(&corev1.Pod{}, state.Enqueue(reader, state.NewObjectList("databases.example.com/v1", "Database"), databasesByInstances, func(obj *corev1.Pod) state.Selection {
-			return state.Selection{
-				Namespace: obj.GetNamespace(),
-				Labels:    map[string]string{"database": obj.GetLabels()["database"]},
-			}
+		Watches(&appsv1.StatefulSet{}, state.Enqueue(reader, state.NewObjectList("databases.example.com/v1", "Database"), databasesBySet, func(obj *appsv1.StatefulSet) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 		})).
+		Watches(&corev1.Pod{}, state.EnqueueFrom(reader, state.ThroughOwner(reader, &appsv1.StatefulSet{}, "apps", "StatefulSet", state.Targets(reader, state.NewObjectList("databases.example.com/v1", "Database"), databasesBySet, func(obj *appsv1.StatefulSet) state.Selection {
+			return state.Selection{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+		})))).
 		Watches(&corev1.Service{}, state.Enqueue(reader, state.NewObjectList("databases.example.com/v1", "Database"), databasesByServices, func(obj *corev1.Service) state.Selection {
 			return state.Selection{
 				Namespace: obj.GetNamespace(),
