@@ -66,7 +66,10 @@ func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 		value(refAs("Spec.Flag?", model.TextBool)), value(refAs("Spec.Hours", model.TextStringer)), value(refAs("Spec.TierRef?", model.TextConvert)),
 		value(optional(ref("Spec.SecretName"))), value("n", optional(refAs("Spec.Replicas?", model.TextInt))), value(optional(refAs("Spec.TierRef?", model.TextConvert))),
 		value(optional(refAs("Spec.Hours", model.TextStringer))),
+		value(or(ref("Spec.Ref?.Next?.Name"), ref("Name"))), value(or(refAs("Spec.Replicas?", model.TextInt), "text"), "-", or(ref("Spec.Place"), "x")),
+		value(key(ref("Labels"), "app")), value(or(key(ref("Annotations"), "x_y"), ref("Spec.SecretName"))), value(optional(key(ref("Labels"), "tier"))),
 	})
+	conditions := rapid.SampledFrom([]*model.Ref{ref("Spec.Place"), or(refAs("Spec.TierRef?", model.TextConvert), "Tier"), optional(ref("Spec.Ref?.Next?.Name"))})
 	elements := rapid.SampledFrom([]model.Value{
 		value(ref("OwnerReferences[].Name"), "-", ref("Spec.Ref?.Next?.Name")), value(refAs("OwnerReferences[].Controller?", model.TextBool)),
 		value("x", ref("Finalizers[]"), ref("Name")),
@@ -81,6 +84,14 @@ func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 		}
 		st.ObjectName = &v
 	}
+	ofOwners := st.ObjectName != nil && len(st.ObjectName.Elements()) > 0 && st.ObjectName.Elements()[0].Field == "OwnerReferences"
+	for _, family := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"kind", "group"}), 0, 2, rapid.ID).Draw(t, "conditions") {
+		v := value(conditions.Draw(t, "condition"))
+		if ofOwners {
+			v = value(or(ref("OwnerReferences[].Kind"), "Kind"))
+		}
+		st.Conditions = append(st.Conditions, model.Selector{Key: family, Value: v})
+	}
 	if st.Kind.Namespaced {
 		switch rapid.IntRange(0, 2).Draw(t, "place") {
 		case 1:
@@ -89,6 +100,9 @@ func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 			}
 		case 2:
 			v := values.Draw(t, "namespace")
+			if ofOwners && rapid.Bool().Draw(t, "namespace of elements") {
+				v = value(or(ref("OwnerReferences[].APIVersion"), ref("Name")))
+			}
 			st.Namespace = model.Namespace{Mode: model.NamedNamespace, Value: &v}
 		}
 	}
@@ -108,6 +122,10 @@ func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 		selector.ControllerField = key == ".metadata.controller"
 		if st.Kind.Unstructured() {
 			selector.Path = []model.Step{{Field: "metadata", Key: true}, {Field: "generateName", Key: true}}
+		}
+		if rapid.Bool().Draw(t, "with an operator") {
+			st.FieldWhere = append(st.FieldWhere, model.FieldRequirement{Field: selector, Operator: "in", Values: []model.Value{selector.Value, values.Draw(t, "other")}})
+			continue
 		}
 		st.Fields = append(st.Fields, selector)
 	}
@@ -148,8 +166,18 @@ func refer(t *rapid.T, st, to *model.State) {
 		name.Path = []model.Step{{Field: "metadata", Key: true}, {Field: "uid", Key: true}}
 	}
 	v := value(name, rapid.SampledFrom([]any{"", "-x", ref("Name")}).Draw(t, "more"))
-	switch rapid.IntRange(0, 3).Draw(t, "where") {
+	switch rapid.IntRange(0, 4).Draw(t, "where") {
+	case 4:
+		if st.List && st.Kind.Namespaced && to.Kind.Namespaced {
+			st.Owner, st.Owned = to, model.OwnershipController
+		}
 	case 0:
+		if st.ObjectName != nil && st.ObjectName.Elements() != nil { // what is of the elements goes with their name
+			st.Conditions = nil
+			if of := st.Namespace.Value; of != nil && of.Elements() != nil {
+				st.Namespace = model.Namespace{Mode: model.TargetNamespace}
+			}
+		}
 		st.ObjectName = &v
 	case 1:
 		st.Labels = append(st.Labels, model.Selector{Key: "of", Value: v})
@@ -164,7 +192,8 @@ func refer(t *rapid.T, st, to *model.State) {
 
 // byKeys makes the references of states those to an unstructured target.
 func byKeys(states []*model.State) {
-	change := func(value *model.Value) {
+	var change func(value *model.Value)
+	change = func(value *model.Value) {
 		if value == nil {
 			return
 		}
@@ -176,8 +205,17 @@ func byKeys(states []*model.State) {
 			ref := *part.Ref
 			ref.Path = []model.Step{{Field: "metadata", Key: true}}
 			for _, name := range strings.Split(ref.Source, ".")[1:] {
-				name, each := strings.CutSuffix(name, "[]")
+				name, each := strings.CutSuffix(strings.TrimSuffix(name, "?default"), "[]")
+				name, key, isMap := strings.Cut(strings.TrimSuffix(name, "]"), "[")
 				ref.Path = append(ref.Path, model.Step{Field: unexported(name), Key: true, Each: each})
+				if isMap {
+					ref.Path = append(ref.Path, model.Step{Field: key, Key: true, MapKey: true})
+				}
+			}
+			if ref.Default != nil {
+				otherwise := *ref.Default
+				change(&otherwise)
+				ref.Default = &otherwise
 			}
 			value.Parts[i].Ref = &ref
 		}
@@ -185,7 +223,12 @@ func byKeys(states []*model.State) {
 	for _, st := range states {
 		change(st.ObjectName)
 		change(st.Namespace.Value)
-		for _, selectors := range [][]model.Selector{st.Labels, st.Fields} {
+		for _, r := range st.FieldWhere {
+			for i := range r.Values {
+				change(&r.Values[i])
+			}
+		}
+		for _, selectors := range [][]model.Selector{st.Labels, st.Fields, st.Conditions} {
 			for i := range selectors {
 				change(&selectors[i].Value)
 			}
