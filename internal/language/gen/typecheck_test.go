@@ -58,9 +58,9 @@ var nastyNames = []string{
 	"selection", "getter", "name", "namespace", "index", "Index", "select", "selectA", "shopv1", "corev1", "v1", "x_y", "É", "PVCs",
 }
 
-// drawState draws a random state.
-func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
-	values := rapid.SampledFrom([]model.Value{
+// drawnValues are values with references of all forms.
+func drawnValues() *rapid.Generator[model.Value] {
+	return rapid.SampledFrom([]model.Value{
 		value("text"), value("text"), value(`quo"te`), value(ref("Name")), value(ref("Spec.SecretName"), "-", ref("Namespace")),
 		value(ref("Spec.Ref?.Next?.Name")), value("n", refAs("Spec.Replicas?", model.TextInt)), value(refAs("Spec.Size", model.TextUint)),
 		value(refAs("Spec.Flag?", model.TextBool)), value(refAs("Spec.Hours", model.TextStringer)), value(refAs("Spec.TierRef?", model.TextConvert)),
@@ -69,6 +69,11 @@ func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 		value(or(ref("Spec.Ref?.Next?.Name"), ref("Name"))), value(or(refAs("Spec.Replicas?", model.TextInt), "text"), "-", or(ref("Spec.Place"), "x")),
 		value(key(ref("Labels"), "app")), value(or(key(ref("Annotations"), "x_y"), ref("Spec.SecretName"))), value(optional(key(ref("Labels"), "tier"))),
 	})
+}
+
+// drawState draws a random state.
+func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
+	values := drawnValues()
 	conditions := rapid.SampledFrom([]*model.Ref{ref("Spec.Place"), or(refAs("Spec.TierRef?", model.TextConvert), "Tier"), optional(ref("Spec.Ref?.Next?.Name"))})
 	elements := rapid.SampledFrom([]model.Value{
 		value(ref("OwnerReferences[].Name"), "-", ref("Spec.Ref?.Next?.Name")), value(refAs("OwnerReferences[].Controller?", model.TextBool)),
@@ -117,6 +122,12 @@ func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 		return r
 	}), 0, 2)
 	st.Where, st.Annotations = requirements.Draw(t, "where"), requirements.Draw(t, "annotations")
+	drawFields(t, st, values)
+	return st
+}
+
+// drawFields draws selectors of fields.
+func drawFields(t *rapid.T, st *model.State, values *rapid.Generator[model.Value]) {
 	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{fieldName, fieldNamespace, ".metadata.controller", ".metadata.generateName"}), 0, 3, rapid.ID).Draw(t, "fields") {
 		selector := model.Selector{Key: key, Path: steps("GenerateName"), Text: model.TextString, Value: values.Draw(t, "field")}
 		selector.ControllerField = key == ".metadata.controller"
@@ -129,7 +140,6 @@ func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 		}
 		st.Fields = append(st.Fields, selector)
 	}
-	return st
 }
 
 func drawManager(t *rapid.T, name string, kinds []model.Kind) *model.Manager {
