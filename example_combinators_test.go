@@ -54,6 +54,14 @@ func ExampleParallelJoin() {
 	// ParallelJoin(SyncZone, SyncZone): requeue after 0s, error: <nil>
 }
 
+func ExampleParallelJoinLimit() {
+	run(ctrlkit.ParallelJoinLimit(1, say("SyncEast"), say("SyncWest"))) // one at a time
+	// Output:
+	// SyncEast
+	// SyncWest
+	// ParallelJoin(at most 1, SyncEast, SyncWest): requeue after 0s, error: <nil>
+}
+
 func ExampleSequential() {
 	disk := ctrlkit.NewAction("SyncDisk", func(context.Context) (ctrl.Result, error) {
 		return ctrl.Result{}, ctrlkit.Poll("the disk to be attached", 10*time.Second)

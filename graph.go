@@ -5,6 +5,7 @@ package ctrlkit
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -74,9 +75,23 @@ func (b *GraphBuilder) Add(action Action, after ...GraphNode) GraphNode {
 	return GraphNode{graph: b.graph, index: len(b.graph.nodes) - 1}
 }
 
+// Limit makes at most limit of the actions run at the same time. An action that could begin then
+// waits until one has ended; they begin in the order in which they could. It panics if limit is less
+// than 1, and after the graph was built.
+func (b *GraphBuilder) Limit(limit int) {
+	if b.graph == nil {
+		panic("ctrlkit: Limit on a Graph that is built: limit it inside the function")
+	}
+	if limit < 1 {
+		panic(fmt.Sprintf("ctrlkit: Limit(%d): at least one action has to run", limit))
+	}
+	b.graph.limit = limit
+}
+
 type graph struct {
 	nodes  []*graphNode
 	shares bool
+	limit  int // of actions that run at the same time, 0 for none
 }
 
 type graphNode struct {
@@ -89,7 +104,7 @@ func (g *graph) Description() string { return g.Describe().String() }
 func (g *graph) needsRun() bool      { return g.shares }
 
 func (g *graph) Describe() outline.Node {
-	node := outline.Node{Kind: outline.KindGraph, After: make([][]int, len(g.nodes))}
+	node := outline.Node{Kind: outline.KindGraph, Label: limitText(g.limit), After: make([][]int, len(g.nodes))}
 	for i, n := range g.nodes {
 		node.Children = append(node.Children, n.action.(Describer).Describe()) //nolint:forcetypeassert // every runner is one
 		node.After[i] = slices.Clone(n.after)
@@ -125,8 +140,10 @@ type traversal struct {
 	run   *run
 	wg    sync.WaitGroup
 
-	mu     sync.Mutex // guards states while actions are running
-	states []nodeState
+	mu      sync.Mutex // guards states, running and ready while actions are running
+	states  []nodeState
+	running int
+	ready   []int // the actions that the limit keeps from beginning
 
 	named *BlockedError // the one that was made last
 	by    []int         // its blockers
@@ -140,25 +157,42 @@ type nodeState struct {
 	notStarted bool  // the context was done
 }
 
-// start runs the i-th action on a goroutine of its own; t.mu is held.
+// start runs the i-th action on a goroutine of its own, now or after others; t.mu is held.
 func (t *traversal) start(i int) {
 	if t.ctx.Err() != nil {
 		t.states[i].notStarted = true
 		t.pass(i, []int{i})
 		return
 	}
+	if t.graph.limit > 0 && t.running == t.graph.limit {
+		t.ready = append(t.ready, i)
+		return
+	}
+	t.running++
 	t.wg.Go(func() {
 		var o returned
+		defer t.ended(i, &o) // also when the action ends its goroutine
 		o.of(t.ctx, t.run, t.graph.nodes[i].action)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.states[i].returned = o
-		if interrupts(o.result, o.err) {
-			t.pass(i, []int{i})
-		} else {
-			t.pass(i, nil)
-		}
 	})
+}
+
+// ended keeps what the i-th action returned, and starts what can begin now: first what the limit kept
+// from beginning, then what came after the action.
+func (t *traversal) ended(i int, o *returned) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.states[i].returned = *o
+	t.running--
+	for len(t.ready) > 0 && t.running < t.graph.limit {
+		next := t.ready[0]
+		t.ready = t.ready[1:]
+		t.start(next)
+	}
+	if interrupts(o.result, o.err) {
+		t.pass(i, []int{i})
+	} else {
+		t.pass(i, nil)
+	}
 }
 
 // pass counts the i-th action as ended for its dependents, and adds blockers to what blocks them;

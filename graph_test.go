@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -41,6 +42,21 @@ func TestGraphRunsInOrderAndBeside(t *testing.T) {
 		must(t, err)
 		j.want(t, "Config at 1s", "Service at 2s", "Disk at 3s", "Pods at 4s", "Monitor at 5s")
 	})
+}
+
+// An action that ends its goroutine has failed, and blocks what comes after it.
+func TestGraphAndTheEndOfAGoroutine(t *testing.T) {
+	var j journal
+	_, err := ctrlkit.Graph(func(g *ctrlkit.GraphBuilder) {
+		ends := g.Add(ctrlkit.NewAction("Ends", func(context.Context) (ctrl.Result, error) { runtime.Goexit(); return ctrl.Result{}, nil }))
+		g.Add(j.ok("After"), ends)
+		g.Add(j.ok("Beside"))
+	}).Run(t.Context())
+	var blocked *ctrlkit.BlockedError
+	if !errors.As(err, &blocked) || blocked.Action != "After" || !strings.Contains(err.Error(), "Goexit") {
+		t.Errorf("got the error %v", err)
+	}
+	j.want(t, "Beside")
 }
 
 func TestGraphIsAsCompleteAsPossible(t *testing.T) {

@@ -4,8 +4,10 @@
 package ctrlkit
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -34,6 +36,17 @@ func ParallelJoin(actions ...Action) Action {
 	return newGroup(outline.KindParallelJoin, actions)
 }
 
+// ParallelJoinLimit is [ParallelJoin] with at most limit of the actions running at the same time. The
+// next one, in the order given, begins when one has ended. It panics if limit is less than 1.
+func ParallelJoinLimit(limit int, actions ...Action) Action {
+	if limit < 1 {
+		panic(fmt.Sprintf("ctrlkit: ParallelJoinLimit(%d): at least one action has to run", limit))
+	}
+	g := newGroup(outline.KindParallelJoin, actions)
+	g.limit = limit
+	return g
+}
+
 // Sequential runs actions one after the other. If one interrupts the workflow (an error, a wait, an
 // exit, a requeue), those after it are not run, and its outcome is that of the sequence.
 func Sequential(actions ...Action) Action {
@@ -45,6 +58,7 @@ type group struct {
 	kind    outline.Kind
 	actions []runner
 	shares  bool
+	limit   int // of a parallel join, 0 for none
 }
 
 func newGroup(kind outline.Kind, actions []Action) *group {
@@ -58,7 +72,15 @@ func newGroup(kind outline.Kind, actions []Action) *group {
 func (g *group) Description() string { return g.Describe().String() }
 func (g *group) needsRun() bool      { return g.shares }
 func (g *group) Describe() outline.Node {
-	return outline.Node{Kind: g.kind, Children: describeAll(g.actions)}
+	return outline.Node{Kind: g.kind, Label: limitText(g.limit), Children: describeAll(g.actions)}
+}
+
+// limitText describes a limit of how many actions run at the same time.
+func limitText(limit int) string {
+	if limit == 0 {
+		return ""
+	}
+	return fmt.Sprintf("at most %d", limit)
 }
 
 func (g *group) Run(ctx context.Context) (ctrl.Result, error) {
@@ -123,13 +145,32 @@ func (g *group) parallel(ctx context.Context, r *run) (ctrl.Result, error) {
 		return ctrl.Result{}, notStarted(ctx, g.actions...)
 	}
 	outcomes := make([]returned, len(g.actions))
+	started := make([]bool, len(g.actions))
+	slots := make(chan struct{}, cmp.Or(g.limit, len(g.actions)))
 	perm := r.permutation(len(g.actions))
 	var wg sync.WaitGroup
 	for k := range g.actions {
+		slots <- struct{}{} // waits for one to end
+		if k >= cap(slots) && ctx.Err() != nil {
+			break
+		}
 		i := at(perm, k)
-		wg.Go(func() { outcomes[i].of(ctx, r, g.actions[i]) })
+		started[i] = true
+		wg.Go(func() {
+			defer func() { <-slots }()
+			outcomes[i].of(ctx, r, g.actions[i])
+		})
 	}
 	wg.Wait()
+	var canceled []runner
+	for i, a := range g.actions {
+		if !started[i] {
+			canceled = append(canceled, a)
+		}
+	}
+	if len(canceled) > 0 {
+		outcomes = append(outcomes, returned{err: notStarted(ctx, canceled...)})
+	}
 	return joinOutcomes(outcomes)
 }
 

@@ -10,10 +10,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A Requirement is what a selection asks of one label or annotation. It means what a requirement of
-// a label selector does: NotIn and NotEquals also hold where the key is missing.
+// A Requirement is what a selection asks of one label, annotation or field. It means what a
+// requirement of a label selector does: NotIn and NotEquals also hold where the key is missing. To
+// Exists and DoesNotExist, an empty field is missing.
 type Requirement struct {
 	Key string
 	// Operator is one of In, NotIn, Equals, NotEquals, Exists and DoesNotExist.
@@ -91,4 +93,32 @@ func (s Selection) labelSelector() (labels.Selector, error) {
 // overwrites items, like [slices.DeleteFunc].
 func Annotated[T any, P object[T]](requirements []Requirement, items []T) []T {
 	return keep(items, func(item P) bool { return hold(requirements, item.GetAnnotations()) })
+}
+
+// Having returns the items whose fields satisfy the requirements, in the same order. The keys of the
+// requirements are the names of indexes, which compute the fields; no item satisfies one whose index
+// is not given. It overwrites items, like [slices.DeleteFunc].
+func Having[T any, P object[T]](requirements []Requirement, items []T, indexes ...Index[P]) []T {
+	return keep(items, func(item P) bool {
+		texts, err := unmetFields(requirements, item, indexes)
+		return len(texts) == 0 && err == nil
+	})
+}
+
+// unmetFields is unmet for the fields of obj.
+func unmetFields[P client.Object](requirements []Requirement, obj P, indexes []Index[P]) ([]string, error) {
+	var texts []string
+	for _, r := range requirements {
+		i := slices.IndexFunc(indexes, func(index Index[P]) bool { return index.Name == r.Key })
+		if i < 0 {
+			return nil, fmt.Errorf("the index %s was not given", r.Key)
+		}
+		r.Key = strings.TrimPrefix(r.Key, "ctrlkit:")
+		have := map[string]string{}
+		if values := indexes[i].Values(obj); len(values) > 0 && (values[0] != "" || len(r.Values) > 0) {
+			have[r.Key] = values[0]
+		}
+		texts = append(texts, unmet("field", []Requirement{r}, have)...)
+	}
+	return texts, nil
 }

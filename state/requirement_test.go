@@ -5,6 +5,7 @@ package state
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,7 +57,7 @@ func TestRequirementsMeanWhatLabelSelectorsDo(t *testing.T) {
 func TestKeyHasRequirements(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range []Selection{
-		{}, {Where: []Requirement{{Key: "a", Operator: "exists"}}}, {Annotations: []Requirement{{Key: "a", Operator: "exists"}}},
+		{}, {Where: []Requirement{{Key: "a", Operator: "exists"}}}, {FieldWhere: []Requirement{{Key: "a", Operator: "exists"}}}, {Annotations: []Requirement{{Key: "a", Operator: "exists"}}},
 		{Where: []Requirement{{Key: "a", Operator: "!"}}}, {Where: []Requirement{{Key: "a", Operator: "in", Values: []string{"b"}}}},
 		{Where: []Requirement{{Key: "a", Operator: "in", Values: []string{"b", "c"}}}}, {Where: []Requirement{{Key: "a", Operator: "in", Values: []string{"b c"}}}},
 	} {
@@ -115,4 +116,46 @@ func TestTargetIndexLeavesOutRequirements(t *testing.T) {
 		return s, err
 	})
 	same(t, "values", bySecret.Values(selecting("ns", "a", "one")), index.Values(selecting("ns", "a", "one")))
+}
+
+// What a field requires is what a label does, but an empty field is missing to Exists and DoesNotExist.
+// An index that is not given is an error, and no item has the field.
+func TestHaving(t *testing.T) {
+	index := Index[*corev1.Pod]{Name: "ctrlkit:.spec.nodeName", Values: func(p *corev1.Pod) []string {
+		if p.Name == "unset" {
+			return nil
+		}
+		return []string{p.Spec.NodeName}
+	}}
+	pods := func() []corev1.Pod {
+		var pods []corev1.Pod
+		for _, name := range []string{"a", "b", "", "unset"} {
+			p := corev1.Pod{Spec: corev1.PodSpec{NodeName: name}}
+			if p.Name = name; name == "" {
+				p.Name = "empty"
+			}
+			pods = append(pods, p)
+		}
+		return pods
+	}
+	for text, want := range map[string][]string{
+		"in a": {"a"}, "in a,": {"a", "empty"}, "notin a": {"b", "empty", "unset"}, "!= b": {"a", "empty", "unset"}, "= a": {"a"},
+		"exists": {"a", "b"}, "!": {"empty", "unset"},
+	} {
+		operator, values, some := strings.Cut(text, " ")
+		r := Requirement{Key: index.Name, Operator: selection.Operator(operator)}
+		if some {
+			r.Values = strings.Split(values, ",")
+		}
+		var got []string
+		for _, p := range Having([]Requirement{r}, pods(), index) {
+			got = append(got, p.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+		if got := Having([]Requirement{r}, pods()); len(got) > 0 {
+			t.Errorf("%s: without the index, got %v", text, got)
+		}
+	}
 }

@@ -35,6 +35,9 @@ type Selection struct {
 	Fields map[string]string
 	// Where are further requirements on labels.
 	Where []Requirement
+	// FieldWhere are further requirements on fields, whose keys are names of an [Index]. No cache
+	// finds objects by them: see [Having].
+	FieldWhere []Requirement
 	// Annotations are requirements on annotations, of which there is no index and no selector: see
 	// [Annotated].
 	Annotations []Requirement
@@ -63,7 +66,7 @@ func (s Selection) Key() string {
 			add(values[name])
 		}
 	}
-	for _, requirements := range [][]Requirement{s.Where, s.Annotations} {
+	for _, requirements := range [][]Requirement{s.Where, s.Annotations, s.FieldWhere} {
 		add(strconv.Itoa(len(requirements)))
 		for _, r := range requirements {
 			add(r.Key)
@@ -79,7 +82,7 @@ func (s Selection) Key() string {
 
 // List reads the selected objects into list.
 //
-//   - It ignores s.Name and s.Annotations: see [Named] and [Annotated].
+//   - It ignores s.Name, s.Annotations and s.FieldWhere: see [Named], [Annotated] and [Having].
 //   - A selection with Fields needs a reader that reads from a cache with these indexes.
 //   - A label value that no object can have is an error rather than an empty list.
 func (s Selection) List(ctx context.Context, reader client.Reader, list client.ObjectList) error {
@@ -197,6 +200,11 @@ func get[T any, P object[T]](
 	}
 	mismatches = append(mismatches, unmet("label", s.Where, have)...)
 	mismatches = append(mismatches, unmet("annotation", s.Annotations, obj.GetAnnotations())...)
+	fields, err := unmetFields(s.FieldWhere, obj, indexes)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading %s: %w", s.Name, err)
+	}
+	mismatches = append(mismatches, fields...)
 	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
 		i := slices.IndexFunc(indexes, func(index Index[P]) bool { return index.Name == name })
 		if i < 0 {

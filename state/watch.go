@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,15 +21,15 @@ import (
 // changed object with it. A target for which sel returns an error selects nothing. See [Index] for
 // the name.
 //
-// The index leaves out Where and Annotations of the selections, which no object determines: see the
-// parameter only of [Enqueue].
+// The index leaves out Where, FieldWhere and Annotations of the selections, which no object
+// determines: see the parameter only of [Enqueue].
 func TargetIndex[T client.Object](name string, sel func(T) (Selection, error)) Index[T] {
 	return Index[T]{Name: name, Values: func(target T) []string {
 		selection, err := sel(target)
 		if err != nil {
 			return nil
 		}
-		selection.Where, selection.Annotations = nil, nil
+		selection.Where, selection.FieldWhere, selection.Annotations = nil, nil, nil
 		return []string{selection.Key()}
 	}}
 }
@@ -65,7 +66,7 @@ func NamesIndex[T client.Object](name string, sel func(T) ([]Selection, error)) 
 // before the change.
 //
 //   - Targets whose [Selection] equals offer(obj) select obj, so offer must set the same fields as
-//     the function that [TargetIndex] was given, without Where and Annotations.
+//     the function that [TargetIndex] was given, without Where, FieldWhere and Annotations.
 //   - Objects that do not satisfy Where and Annotations of each selection in only are ignored. What
 //     depends on the target cannot be in it: then the targets that match otherwise are enqueued.
 //   - The handler lists the targets with reader, which must read from a cache with the index. If
@@ -112,6 +113,29 @@ func Through[V, O client.Object](reader client.Reader, via client.ObjectList, in
 		var requests []reconcile.Request
 		find(ctx, reader, via, index, offer, obj, func(between client.Object) { requests = append(requests, next(ctx, between)...) })
 		return requests
+	}
+}
+
+// ThroughOwner is [Through] for objects that the object of the other state controls: the controlling
+// owner of an object, if it is of this group and kind, in any version. The parameter owner is an empty
+// object of that kind, which is namespaced.
+func ThroughOwner(reader client.Reader, owner client.Object, group, kind string, next handler.MapFunc) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		for _, name := range ControllerName(obj, group, kind) {
+			key := client.ObjectKey{Namespace: obj.GetNamespace(), Name: name}
+			between, ok := owner.DeepCopyObject().(client.Object)
+			if !ok {
+				return nil
+			}
+			err := reader.Get(ctx, key, between)
+			if err == nil {
+				return next(ctx, between)
+			}
+			if !apierrors.IsNotFound(err) { // without an owner, nothing is selected
+				log.FromContext(ctx).Error(err, "Reading the owner of a changed object", "owner", key, "kind", kind)
+			}
+		}
+		return nil
 	}
 }
 

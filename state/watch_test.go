@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -122,5 +123,34 @@ func (broken) List(context.Context, client.ObjectList, ...client.ListOption) err
 func TestEnqueueSurvivesABrokenReader(t *testing.T) {
 	if got := enqueued(t, broken{}, secretNamed("ns", "one"), secretNamed("ns", "one")); got != nil {
 		t.Errorf("enqueued %v", got)
+	}
+}
+
+// The targets of a changed object are those that select its controlling owner. Another owner, one of
+// another kind or group, and one that is not there select nothing.
+func TestThroughOwner(t *testing.T) {
+	find := ThroughOwner(indexed(), &corev1.ConfigMap{}, "", "ConfigMap", func(_ context.Context, obj client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
+	})
+	for name, test := range map[string]struct {
+		owner metav1.OwnerReference
+		want  []string
+	}{
+		"controller":      {metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a", Controller: new(true)}, []string{"ns/a"}},
+		"owner only":      {metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a"}, nil},
+		"another kind":    {metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "a", Controller: new(true)}, nil},
+		"another group":   {metav1.OwnerReference{APIVersion: "x/v1", Kind: "ConfigMap", Name: "a", Controller: new(true)}, nil},
+		"not there":       {metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "z", Controller: new(true)}, nil},
+		"other namespace": {metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "d", Controller: new(true)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := secretNamed("ns", "s")
+			obj.SetOwnerReferences([]metav1.OwnerReference{test.owner})
+			var got []string
+			for _, request := range find(t.Context(), obj) {
+				got = append(got, request.String())
+			}
+			same(t, "enqueued", test.want, got)
+		})
 	}
 }

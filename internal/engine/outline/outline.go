@@ -14,8 +14,8 @@ import (
 // A Node describes an action and the actions inside it.
 type Node struct {
 	Kind Kind
-	// Label is the description of an action, the text of a condition, the time of a Timeout, or the
-	// attempts of a Retry.
+	// Label is the description of an action, the text of a condition, the time of a Timeout, the
+	// attempts of a Retry, or how many actions of a ParallelJoin or Graph run at the same time.
 	Label string
 	// Children are the actions inside, in the order given. Those of KindIfElse are the action for
 	// true and the one for false, those of KindFinally the body and the tail.

@@ -116,6 +116,8 @@ func watchText(st *model.State, l lookup) string {
 	}[st.Owned]
 	var selected string
 	switch via := st.Via(); {
+	case st.Owner != nil:
+		return owner + ", through the state " + st.Owner.Name
 	case owner != "" && st.List:
 		return owner
 	case len(via) > 0:

@@ -24,8 +24,8 @@ type eachView struct {
 }
 
 // newEachView returns the loop for a name with references to elements, and the guards of its other
-// references. An element without a name is left out.
-func newEachView(name model.Value) (*eachView, []guard) {
+// references, and those beside it. An element without a name is left out.
+func newEachView(name model.Value, beside []guard) (*eachView, []guard) {
 	var view eachView
 	root, otherwise := "target", "return nil, nil"
 	for path := name.Elements(); len(path) > 0; {
@@ -36,13 +36,15 @@ func newEachView(name model.Value) (*eachView, []guard) {
 		root, otherwise = element, "continue"
 		view.Close += "}\n"
 	}
-	var guards, others []guard
-	view.Name, guards = valueExpr(name)
-	for _, g := range guards {
-		if g.inElement {
-			view.Guards = append(view.Guards, g)
-		} else {
+	var others []guard
+	named, guards := valueExpr(name)
+	view.Name = named
+	for _, g := range slices.Concat(guards, beside) {
+		switch {
+		case !g.inElement:
 			others = append(others, g)
+		case !slices.Contains(view.Guards, g):
+			view.Guards = append(view.Guards, g)
 		}
 	}
 	return &view, others

@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "rewrite the golden files, and fail")
 func TestGolden(t *testing.T) {
 	rings.Test(t, "runs the go command")
 	loader := check.NewCache(check.GoLoader{})
-	for _, dir := range []string{"golden", "golden/defined", "golden/seed/manager"} {
+	for _, dir := range []string{"golden", "golden/defined", "golden/foreign", "golden/seed/manager"} {
 		t.Run(dir, func(t *testing.T) {
 			in, err := check.Read(dir)
 			if err != nil {

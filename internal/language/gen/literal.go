@@ -13,6 +13,7 @@ type selectionLiteral struct {
 	namespace, name    string
 	labels, fields     []string
 	where, annotations []string
+	fieldWhere         []string
 }
 
 func (l *selectionLiteral) addLabel(key, value string) {
@@ -36,8 +37,9 @@ func (l *selectionLiteral) String() string {
 	add("Labels", mapLiteral(l.labels))
 	add("Fields", mapLiteral(l.fields))
 	add("Where", requirementsLiteral(l.where))
+	add("FieldWhere", requirementsLiteral(l.fieldWhere))
 	add("Annotations", requirementsLiteral(l.annotations))
-	if len(l.labels)+len(l.fields)+len(l.where)+len(l.annotations) == 0 {
+	if len(l.labels)+len(l.fields)+len(l.where)+len(l.fieldWhere)+len(l.annotations) == 0 {
 		return "state.Selection{" + strings.Join(lines, ", ") + "}"
 	}
 	return "state.Selection{\n" + strings.Join(lines, ",\n") + ",\n}"

@@ -73,6 +73,19 @@ func optional(ref *model.Ref) *model.Ref {
 	return ref
 }
 
+// or gives a reference a default.
+func or(ref *model.Ref, parts ...any) *model.Ref {
+	v := value(parts...)
+	ref.Source, ref.Default = ref.Source+"?default", &v
+	return ref
+}
+
+// key makes a reference to a map one to what it has for a key.
+func key(ref *model.Ref, key string) *model.Ref {
+	ref.Source, ref.Path = ref.Source+"["+key+"]", append(ref.Path, model.Step{Field: key, MapKey: true})
+	return ref
+}
+
 func steps(path string) []model.Step {
 	var all []model.Step
 	for field := range strings.SplitSeq(path, ".") {

@@ -28,6 +28,33 @@ func requirementExprs(requirements []model.Requirement, expr func(model.Value) s
 	return exprs
 }
 
+// addFieldWhere adds the requirements on fields. Objects that are not read by their name are left out
+// after they were listed.
+func (w *managerWriter) addFieldWhere(view *stateView, l lookup, literal *selectionLiteral) {
+	indexes := ""
+	for _, r := range l.fieldWhere {
+		index := w.index(l.state.Kind, r.Field)
+		if !strings.Contains(view.Indexes+indexes+",", " "+index+",") {
+			indexes += ", " + index
+		}
+		text := requirementExprs([]model.Requirement{{Operator: r.Operator, Values: r.Values}}, view.value)[0]
+		literal.fieldWhere = append(literal.fieldWhere, strings.Replace(text, `Key: ""`, "Key: "+index+".Name", 1))
+	}
+	switch {
+	case indexes == "":
+	case l.byName():
+		view.Indexes += indexes
+	default:
+		view.Items = "state.Having(selection.FieldWhere, " + view.Items + indexes + ")"
+	}
+}
+
+// byNameOnly returns the lookup without what does not name the object.
+func (l lookup) byNameOnly() lookup {
+	l.labels, l.fields, l.where, l.annotations, l.fieldWhere = nil, nil, nil, nil, nil
+	return l
+}
+
 func requirementsLiteral(exprs []string) string {
 	switch len(exprs) {
 	case 0:

@@ -19,8 +19,11 @@ type lookup struct {
 	name      *model.Value
 	labels    []model.Selector
 	fields    []model.Selector
+	// conditions are those on the kind and group that something else has.
+	conditions []model.Selector
 	// where and annotations are the requirements of the state.
 	where, annotations []model.Requirement
+	fieldWhere         []model.FieldRequirement
 }
 
 const fieldName, fieldNamespace = ".metadata.name", ".metadata.namespace"
@@ -32,7 +35,7 @@ const fieldName, fieldNamespace = ".metadata.name", ".metadata.namespace"
 //   - Conversely, a name in all namespaces becomes a field: that needs an index.
 func newLookup(st *model.State) lookup {
 	l := lookup{state: st, namespace: st.Namespace, name: st.ObjectName, labels: st.Labels, fields: slices.Clone(st.Fields),
-		where: st.Where, annotations: st.Annotations}
+		conditions: st.Conditions, where: st.Where, annotations: st.Annotations, fieldWhere: st.FieldWhere}
 	if l.namespace.Mode == model.AllNamespaces {
 		if value := l.takeField(fieldNamespace); value != nil {
 			l.namespace = model.Namespace{Mode: model.NamedNamespace, Value: value}
@@ -89,13 +92,28 @@ func (l lookup) selectors() []string {
 	if st.ObjectName != nil {
 		lines = append(lines, "name="+valueText(*st.ObjectName))
 	}
+	for _, condition := range st.Conditions {
+		lines = append(lines, condition.Key+"="+valueText(condition.Value))
+	}
 	for _, label := range st.Labels {
 		lines = append(lines, "labels/"+label.Key+"="+valueText(label.Value))
 	}
 	for _, field := range st.Fields {
 		lines = append(lines, "fields/"+field.Key+"="+valueText(field.Value))
 	}
-	return slices.Concat(lines, requirementTexts("labels/", st.Where), requirementTexts("annotations/", st.Annotations))
+	return slices.Concat(lines, requirementTexts("labels/", st.Where), requirementTexts("fields/", fieldRequirements(st.FieldWhere, fieldKey)),
+		requirementTexts("annotations/", st.Annotations))
+}
+
+func fieldKey(field model.Selector) string { return field.Key }
+
+// fieldRequirements returns the requirements on fields with other names of these.
+func fieldRequirements(requirements []model.FieldRequirement, name func(model.Selector) string) []model.Requirement {
+	var all []model.Requirement
+	for _, r := range requirements {
+		all = append(all, model.Requirement{Key: name(r.Field), Operator: r.Operator, Values: r.Values})
+	}
+	return all
 }
 
 // place returns where the objects of the state are, for a comment.
@@ -126,6 +144,9 @@ func (l lookup) definition(targetKind model.Kind) string {
 	if l.name != nil {
 		words = append(words, "name="+valueText(*l.name))
 	}
+	for _, condition := range l.conditions {
+		words = append(words, condition.Key+"="+valueText(condition.Value))
+	}
 	labels := make([]string, 0, len(l.labels))
 	for _, label := range l.labels {
 		labels = append(labels, "labels/"+label.Key+"="+valueText(label.Value))
@@ -137,9 +158,11 @@ func (l lookup) definition(targetKind model.Kind) string {
 	}
 	slices.Sort(fields)
 	where, annotations := requirementTexts("labels/", l.where), requirementTexts("annotations/", l.annotations)
+	fieldWhere := requirementTexts("fields/", fieldRequirements(l.fieldWhere, func(field model.Selector) string { return indexName(field, targetKind) }))
 	slices.Sort(where)
 	slices.Sort(annotations)
-	return "ctrlkit:" + strings.Join(slices.Concat(words, labels, fields, where, annotations), " ")
+	slices.Sort(fieldWhere)
+	return "ctrlkit:" + strings.Join(slices.Concat(words, labels, fields, where, fieldWhere, annotations), " ")
 }
 
 // requirementTexts returns requirements as they are in a document.
@@ -172,7 +195,7 @@ func requirementTexts(family string, requirements []model.Requirement) []string 
 func (l lookup) nameDefinition(targetKind model.Kind) string {
 	certain := func(selector model.Selector) bool {
 		_, guards := valueExpr(selector.Value)
-		return len(guards) == 0
+		return isCertain(guards)
 	}
 	l.labels = slices.DeleteFunc(slices.Clone(l.labels), certain)
 	l.fields = slices.DeleteFunc(slices.Clone(l.fields), certain)
@@ -181,8 +204,9 @@ func (l lookup) nameDefinition(targetKind model.Kind) string {
 	}
 	l.where = slices.DeleteFunc(slices.Clone(l.where), always)
 	l.annotations = slices.DeleteFunc(slices.Clone(l.annotations), always)
+	l.fieldWhere = slices.DeleteFunc(slices.Clone(l.fieldWhere), func(r model.FieldRequirement) bool { return always(model.Requirement{Values: r.Values}) })
 	definition := l.definition(targetKind)
-	if len(l.labels)+len(l.fields)+len(l.where)+len(l.annotations) > 0 {
+	if len(l.labels)+len(l.fields)+len(l.where)+len(l.annotations)+len(l.fieldWhere) > 0 {
 		definition += " (by name)"
 	}
 	return definition

@@ -47,6 +47,11 @@ func (w *managerWriter) addVia(view *stateView, st *model.State) {
 // their targets are found as for an event of theirs. What the target or a further state determines
 // is left out, so that more targets may be reconciled than need be.
 func (w *managerWriter) addThrough(view stateView, l lookup) {
+	if owner := l.state.Owner; owner != nil {
+		w.maps[l.state] = fmt.Sprintf("state.ThroughOwner(reader, %s, %q, %q, %s)", w.kind(owner.Kind).New, owner.Kind.Group, owner.Kind.Kind, w.maps[owner])
+		w.view.Watches = append(w.view.Watches, watchView{New: view.New, Through: w.maps[l.state], Only: onlyWith(l)})
+		return
+	}
 	w.addOwns(l.state.Owned, view.New)
 	if view.Owned && l.state.List {
 		return
@@ -54,7 +59,7 @@ func (w *managerWriter) addThrough(view stateView, l lookup) {
 	via := l.state.Via()[0]
 	l = l.determinedBy(via)
 	if view.ByName && view.Single { // an object of the name that differs otherwise is an error
-		l.labels, l.fields, l.where, l.annotations = nil, nil, nil, nil
+		l = l.byNameOnly()
 	}
 	through := throughView{
 		kindView: w.kind(via.Kind), StateName: l.state.Name, Root: rootOf(via),
@@ -78,6 +83,7 @@ func (w *managerWriter) throughWanted(l lookup, root string) (wanted string, gua
 	case model.NamedNamespace:
 		literal.namespace = view.value(*l.namespace.Value)
 	}
+	view.guard(conditionGuards(l))
 	if l.name != nil {
 		literal.name = view.value(*l.name)
 	}
@@ -109,6 +115,7 @@ func (l lookup) determinedBy(via *model.State) lookup {
 		}
 	}
 	other := func(selector model.Selector) bool { return !certain(selector.Value) }
+	l.conditions = slices.DeleteFunc(slices.Clone(l.conditions), other)
 	l.labels = slices.DeleteFunc(slices.Clone(l.labels), other)
 	l.fields = slices.DeleteFunc(slices.Clone(l.fields), other)
 	return l

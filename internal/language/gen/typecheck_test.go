@@ -58,15 +58,23 @@ var nastyNames = []string{
 	"selection", "getter", "name", "namespace", "index", "Index", "select", "selectA", "shopv1", "corev1", "v1", "x_y", "É", "PVCs",
 }
 
-// drawState draws a random state.
-func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
-	values := rapid.SampledFrom([]model.Value{
+// drawnValues are values with references of all forms.
+func drawnValues() *rapid.Generator[model.Value] {
+	return rapid.SampledFrom([]model.Value{
 		value("text"), value("text"), value(`quo"te`), value(ref("Name")), value(ref("Spec.SecretName"), "-", ref("Namespace")),
 		value(ref("Spec.Ref?.Next?.Name")), value("n", refAs("Spec.Replicas?", model.TextInt)), value(refAs("Spec.Size", model.TextUint)),
 		value(refAs("Spec.Flag?", model.TextBool)), value(refAs("Spec.Hours", model.TextStringer)), value(refAs("Spec.TierRef?", model.TextConvert)),
 		value(optional(ref("Spec.SecretName"))), value("n", optional(refAs("Spec.Replicas?", model.TextInt))), value(optional(refAs("Spec.TierRef?", model.TextConvert))),
 		value(optional(refAs("Spec.Hours", model.TextStringer))),
+		value(or(ref("Spec.Ref?.Next?.Name"), ref("Name"))), value(or(refAs("Spec.Replicas?", model.TextInt), "text"), "-", or(ref("Spec.Place"), "x")),
+		value(key(ref("Labels"), "app")), value(or(key(ref("Annotations"), "x_y"), ref("Spec.SecretName"))), value(optional(key(ref("Labels"), "tier"))),
 	})
+}
+
+// drawState draws a random state.
+func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
+	values := drawnValues()
+	conditions := rapid.SampledFrom([]*model.Ref{ref("Spec.Place"), or(refAs("Spec.TierRef?", model.TextConvert), "Tier"), optional(ref("Spec.Ref?.Next?.Name"))})
 	elements := rapid.SampledFrom([]model.Value{
 		value(ref("OwnerReferences[].Name"), "-", ref("Spec.Ref?.Next?.Name")), value(refAs("OwnerReferences[].Controller?", model.TextBool)),
 		value("x", ref("Finalizers[]"), ref("Name")),
@@ -81,6 +89,14 @@ func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 		}
 		st.ObjectName = &v
 	}
+	ofOwners := st.ObjectName != nil && len(st.ObjectName.Elements()) > 0 && st.ObjectName.Elements()[0].Field == "OwnerReferences"
+	for _, family := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"kind", "group"}), 0, 2, rapid.ID).Draw(t, "conditions") {
+		v := value(conditions.Draw(t, "condition"))
+		if ofOwners {
+			v = value(or(ref("OwnerReferences[].Kind"), "Kind"))
+		}
+		st.Conditions = append(st.Conditions, model.Selector{Key: family, Value: v})
+	}
 	if st.Kind.Namespaced {
 		switch rapid.IntRange(0, 2).Draw(t, "place") {
 		case 1:
@@ -89,6 +105,9 @@ func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 			}
 		case 2:
 			v := values.Draw(t, "namespace")
+			if ofOwners && rapid.Bool().Draw(t, "namespace of elements") {
+				v = value(or(ref("OwnerReferences[].APIVersion"), ref("Name")))
+			}
 			st.Namespace = model.Namespace{Mode: model.NamedNamespace, Value: &v}
 		}
 	}
@@ -103,15 +122,24 @@ func drawState(t *rapid.T, name string, kinds []model.Kind) *model.State {
 		return r
 	}), 0, 2)
 	st.Where, st.Annotations = requirements.Draw(t, "where"), requirements.Draw(t, "annotations")
+	drawFields(t, st, values)
+	return st
+}
+
+// drawFields draws selectors of fields.
+func drawFields(t *rapid.T, st *model.State, values *rapid.Generator[model.Value]) {
 	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{fieldName, fieldNamespace, ".metadata.controller", ".metadata.generateName"}), 0, 3, rapid.ID).Draw(t, "fields") {
 		selector := model.Selector{Key: key, Path: steps("GenerateName"), Text: model.TextString, Value: values.Draw(t, "field")}
 		selector.ControllerField = key == ".metadata.controller"
 		if st.Kind.Unstructured() {
 			selector.Path = []model.Step{{Field: "metadata", Key: true}, {Field: "generateName", Key: true}}
 		}
+		if rapid.Bool().Draw(t, "with an operator") {
+			st.FieldWhere = append(st.FieldWhere, model.FieldRequirement{Field: selector, Operator: "in", Values: []model.Value{selector.Value, values.Draw(t, "other")}})
+			continue
+		}
 		st.Fields = append(st.Fields, selector)
 	}
-	return st
 }
 
 func drawManager(t *rapid.T, name string, kinds []model.Kind) *model.Manager {
@@ -148,8 +176,18 @@ func refer(t *rapid.T, st, to *model.State) {
 		name.Path = []model.Step{{Field: "metadata", Key: true}, {Field: "uid", Key: true}}
 	}
 	v := value(name, rapid.SampledFrom([]any{"", "-x", ref("Name")}).Draw(t, "more"))
-	switch rapid.IntRange(0, 3).Draw(t, "where") {
+	switch rapid.IntRange(0, 4).Draw(t, "where") {
+	case 4:
+		if st.List && st.Kind.Namespaced && to.Kind.Namespaced {
+			st.Owner, st.Owned = to, model.OwnershipController
+		}
 	case 0:
+		if st.ObjectName != nil && st.ObjectName.Elements() != nil { // what is of the elements goes with their name
+			st.Conditions = nil
+			if of := st.Namespace.Value; of != nil && of.Elements() != nil {
+				st.Namespace = model.Namespace{Mode: model.TargetNamespace}
+			}
+		}
 		st.ObjectName = &v
 	case 1:
 		st.Labels = append(st.Labels, model.Selector{Key: "of", Value: v})
@@ -164,7 +202,8 @@ func refer(t *rapid.T, st, to *model.State) {
 
 // byKeys makes the references of states those to an unstructured target.
 func byKeys(states []*model.State) {
-	change := func(value *model.Value) {
+	var change func(value *model.Value)
+	change = func(value *model.Value) {
 		if value == nil {
 			return
 		}
@@ -176,8 +215,17 @@ func byKeys(states []*model.State) {
 			ref := *part.Ref
 			ref.Path = []model.Step{{Field: "metadata", Key: true}}
 			for _, name := range strings.Split(ref.Source, ".")[1:] {
-				name, each := strings.CutSuffix(name, "[]")
+				name, each := strings.CutSuffix(strings.TrimSuffix(name, "?default"), "[]")
+				name, key, isMap := strings.Cut(strings.TrimSuffix(name, "]"), "[")
 				ref.Path = append(ref.Path, model.Step{Field: unexported(name), Key: true, Each: each})
+				if isMap {
+					ref.Path = append(ref.Path, model.Step{Field: key, Key: true, MapKey: true})
+				}
+			}
+			if ref.Default != nil {
+				otherwise := *ref.Default
+				change(&otherwise)
+				ref.Default = &otherwise
 			}
 			value.Parts[i].Ref = &ref
 		}
@@ -185,7 +233,12 @@ func byKeys(states []*model.State) {
 	for _, st := range states {
 		change(st.ObjectName)
 		change(st.Namespace.Value)
-		for _, selectors := range [][]model.Selector{st.Labels, st.Fields} {
+		for _, r := range st.FieldWhere {
+			for i := range r.Values {
+				change(&r.Values[i])
+			}
+		}
+		for _, selectors := range [][]model.Selector{st.Labels, st.Fields, st.Conditions} {
 			for i := range selectors {
 				change(&selectors[i].Value)
 			}

@@ -17,8 +17,23 @@ import (
 // the error for it.
 type guard struct {
 	Cond, Err string
+	// Before is what is done instead of a test: a variable gets the value of a reference, or its default.
+	Before string
 	// inElement is true for a pointer of an element of a list.
 	inElement bool
+}
+
+// Statement returns the guard as Go, with the statement that follows when there is no value.
+func (g guard) Statement(then string) string {
+	if g.Before != "" {
+		return g.Before
+	}
+	return "if " + g.Cond + " {\n" + then + "\n}"
+}
+
+// isCertain reports whether no guard decides that nothing is selected.
+func isCertain(guards []guard) bool {
+	return !slices.ContainsFunc(guards, func(g guard) bool { return g.Before == "" })
 }
 
 // nothing is the error of a selection that refers to what another state does not have.
@@ -32,6 +47,13 @@ func pathExpr(root string, path []model.Step, text model.Text) (expr string, gua
 	expr = root
 	last := len(path) == 0 // an element, of which there is a pointer
 	for _, step := range path {
+		if step.MapKey {
+			guards = append(guards, guard{
+				Cond: fmt.Sprintf("_, ok := %s[%q]; !ok", expr, step.Field), Err: fmt.Sprintf("errors.New(%q)", expr+"["+step.Field+"] is not set"),
+			})
+			expr += "[" + strconv.Quote(step.Field) + "]"
+			continue
+		}
 		expr += "." + step.Field
 		if last = step.Pointer; last {
 			guards = append(guards, guard{Cond: expr + " == nil", Err: fmt.Sprintf("errors.New(%q)", expr+" is nil")})
@@ -50,7 +72,11 @@ func keyExpr(root string, path []model.Step) (expr string, guards []guard) {
 	}
 	name, keys := root, root
 	for _, step := range path {
-		name += "." + step.Field
+		if step.MapKey {
+			name += "[" + step.Field + "]"
+		} else {
+			name += "." + step.Field
+		}
 		keys += ", " + strconv.Quote(step.Field)
 	}
 	field := "state.Field(" + keys + ")"
@@ -90,9 +116,12 @@ func valueExpr(value model.Value) (expr string, guards []guard) {
 			}
 		}
 		term, more := pathExpr(root, path, part.Ref.Text)
+		if part.Ref.Default != nil {
+			term, more = defaultExpr(root, path, part.Ref, term, more)
+		}
 		for _, g := range more {
 			g.inElement = root == element
-			if part.Ref.State != nil || part.Ref.Optional {
+			if g.Before == "" && (part.Ref.State != nil || part.Ref.Optional) {
 				g.Err = nothing
 			}
 			guards = append(guards, g)
@@ -106,6 +135,29 @@ func valueExpr(value model.Value) (expr string, guards []guard) {
 		return `""`, nil
 	}
 	return strings.Join(terms, " + "), guards
+}
+
+// defaultExpr returns the variable for a reference with a default, and what sets it.
+func defaultExpr(root string, path []model.Step, ref *model.Ref, term string, guards []guard) (variable string, before []guard) {
+	variable = root
+	for _, step := range path {
+		variable += camel(step.Field)
+	}
+	if variable == root {
+		variable += "Text"
+	}
+	otherwise, before := valueExpr(*ref.Default)
+	var conditions []string
+	for _, g := range guards {
+		if !strings.HasPrefix(g.Cond, "_, ok := ") { // what a map does not have is empty
+			conditions = append(conditions, strings.TrimSuffix(g.Cond, " == nil")+" != nil")
+		}
+	}
+	if ref.MayBeEmpty() {
+		conditions = append(conditions, term+` != ""`)
+	}
+	set := fmt.Sprintf("%s := %s\nif %s {\n%s = %s\n}", variable, otherwise, strings.Join(conditions, " && "), variable, term)
+	return variable, append(before, guard{Before: set})
 }
 
 // value returns the Go for a value, and adds its guards to those of the state.

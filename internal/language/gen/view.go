@@ -55,6 +55,7 @@ type stateView struct {
 
 	Single, Owned, ByName bool
 	OwnedBy, CheckOwner   string // the functions for lists and single objects
+	Owner                 string // what owns them
 	Indexes               string // further arguments: the indexes that a named object is compared by
 	Items                 string // the items of the list that are meant
 	Select                string
@@ -237,13 +238,16 @@ func (w *managerWriter) state(st *model.State) stateView {
 		Reader:    "read" + exported(st.Name),
 		GetterDoc: w.getterDoc(st, l),
 		Single:    !st.List, Owned: st.Owned != model.OwnershipNone, ByName: l.byName(),
-		OwnedBy: "state.ControlledBy", CheckOwner: "state.CheckController",
+		OwnedBy: "state.ControlledBy", CheckOwner: "state.CheckController", Owner: "s.target",
 		Select: w.names.scope.take("select"+exported(w.private)+exported(st.Name), "State"),
 		Items:  "list.Items",
 		None:   "state.Selection{}",
 	}
 	if view.Single {
 		view.Result = "*" + kind.Type
+	}
+	if st.Owner != nil {
+		view.Owner = rootOf(st.Owner)
 	}
 	if st.Owned == model.OwnershipAny {
 		view.OwnedBy, view.CheckOwner = "state.OwnedBy", "state.CheckOwner"
@@ -273,7 +277,11 @@ func (w *managerWriter) getterDoc(st *model.State, l lookup) []string {
 	}
 	owns := map[model.Ownership]string{model.OwnershipController: "control", model.OwnershipAny: "own"}[st.Owned]
 	if st.List && owns != "" {
-		what += " that the " + w.manager.Target.Kind + " " + owns + "s,"
+		owner := "the " + w.manager.Target.Kind
+		if st.Owner != nil {
+			owner = "the state " + st.Owner.Name
+		}
+		what += " that " + owner + " " + owns + "s,"
 	}
 	sentence := strings.TrimRight(fmt.Sprintf("Get%s returns the state %s: %s %s",
 		exported(st.Name), st.Name, what, l.place(w.manager.Target)), " ,")
@@ -290,7 +298,7 @@ func (w *managerWriter) getterDoc(st *model.State, l lookup) []string {
 	case st.List:
 	case !l.byName():
 		ending += " More than one is an error."
-	case len(st.Labels)+len(l.fields)+len(l.where)+len(l.annotations) > 0:
+	case len(st.Labels)+len(l.fields)+len(l.where)+len(l.annotations)+len(l.fieldWhere) > 0:
 		ending += " One with the name that does not satisfy the other selectors is an error."
 	}
 	if st.Optional() {
@@ -313,19 +321,19 @@ func (w *managerWriter) getterDoc(st *model.State, l lookup) []string {
 // addSelection writes the body of the function that returns what the state selects.
 func (w *managerWriter) addSelection(view *stateView, l lookup) {
 	var literal selectionLiteral
-	switch l.namespace.Mode {
-	case model.TargetNamespace:
+	if l.each() == nil {
+		view.guard(conditionGuards(l))
+	}
+	switch {
+	case l.namespace.Mode == model.TargetNamespace:
 		view.InTargetNamespace = true
 		literal.namespace = "namespace"
-	case model.NamedNamespace:
+	case l.namespace.Mode == model.NamedNamespace && l.namespace.Value.Elements() == nil:
 		literal.namespace = view.require("namespace", *l.namespace.Value)
 	}
 	switch {
 	case l.each() != nil:
-		var guards []guard
-		view.Each, guards = newEachView(*l.name)
-		view.None, literal.name = "nil", "name"
-		view.guard(guards)
+		w.addEach(view, l, &literal)
 	case l.name != nil:
 		literal.name = view.require("name", *l.name)
 	}
@@ -342,6 +350,7 @@ func (w *managerWriter) addSelection(view *stateView, l lookup) {
 			w.register(index)
 		}
 	}
+	w.addFieldWhere(view, l, &literal)
 	view.Wanted = literal.String()
 }
 
@@ -386,10 +395,10 @@ func (w *managerWriter) addWatch(view stateView, l lookup) {
 	switch {
 	case view.Each != nil:
 		index, definition = "state.NamesIndex", l.nameDefinition(w.manager.Target)
-		l.labels, l.fields, l.where, l.annotations = nil, nil, nil, nil
+		l = l.byNameOnly()
 	case l.byName() && view.Single:
 		index, definition = "state.NameIndex", l.nameDefinition(w.manager.Target)
-		l.labels, l.fields, l.where, l.annotations = nil, nil, nil, nil
+		l = l.byNameOnly()
 	}
 	if view.Owned && l.state.List {
 		return

@@ -36,9 +36,9 @@ type completer struct {
 
 // The beginnings of lines after which something can follow, with the word that has been begun.
 var (
-	inReference  = regexp.MustCompile(`\$\{[ \t]*([\w.\[\]]*)$`)
-	inFieldPath  = regexp.MustCompile(`^\s*fields/([\w.]*)$`)
-	inFieldValue = regexp.MustCompile(`^\s*fields/([\w.]+)=("?[^"$]*)$`)
+	inReference  = regexp.MustCompile(`\$\{[ \t]*([\w./\[\]-]*)$`)
+	inFieldPath  = regexp.MustCompile(`^\s*!?fields/([\w.]*)$`)
+	inFieldValue = regexp.MustCompile(`^\s*fields/([\w.]+)!?=("?[^"$]*)$`)
 	inNamespace  = regexp.MustCompile(`^\s*namespace=()$`)
 	inFirstWord  = regexp.MustCompile(`^\s*([^\s=]*)$`)
 	inStateKind  = regexp.MustCompile(`^\s*\w+[ \t]+(?:\[\][ \t]*)?([\w./-]*)$|^\s*\w+[ \t]*\[\][ \t]*([\w./-]*)$`)
@@ -144,7 +144,7 @@ func (c *completer) selectors() {
 		return
 	}
 	if m := inFirstWord.FindStringSubmatch(c.line); m != nil {
-		for _, s := range []string{"name=", "namespace=", "owned", "owned=any", "labels/", "fields/.", "annotations/"} {
+		for _, s := range []string{"name=", "namespace=", "kind=", "group=", "owned", "owned=any", "labels/", "fields/.", "annotations/"} {
 			c.add(m[1], s, itemKeyword, "", selectorDocs[strings.TrimRight(strings.TrimSuffix(s, "=any"), "=/.")])
 		}
 	}
@@ -239,6 +239,9 @@ func (c *completer) reference(path string) {
 		label := next.Name
 		if next.List {
 			label += "[]"
+		}
+		if next.Map {
+			label += "["
 		}
 		c.add(begun, label, itemField, next.Type, c.goFiles.docAt(next.Position))
 	}

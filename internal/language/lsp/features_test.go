@@ -100,6 +100,7 @@ func TestHover(t *testing.T) {
 		"an alias":                 {"alias C█M v1/ConfigMap\n" + shop, []string{"CK0602"}, []string{"**ConfigMap** `v1`"}},
 		"a field":                  {with("${target.Name}-settings", "${target.Na█me}-settings"), nil, []string{"**Name** `string`"}},
 		"an optional field":        {with("${target.Name}-settings", "${target.Spec.Pa█used?}-settings"), []string{"CK0610"}, []string{"**Paused** `bool`", "Optional: while"}},
+		"a default":                {with("${target.Name}-settings", "${target.Lab█els[tier]?gold}-settings"), nil, []string{"**Labels[tier]** `string`", "it stands for `gold`"}},
 		"a field of the JSON form": {with("fields/.status.phase", "fields/.status.ph█ase"), nil, []string{"**phase** `v1.PodPhase`", "Values: `Pending`, `Running`", "by an index of the cache"}},
 		"the target":               {with("${target.Name}-settings", "${tar█get.Name}-settings"), nil, []string{"**Deployment** `apps/v1`"}},
 		"a selector":               {with("            owned", "            own█ed"), nil, []string{"Objects that the target controls"}},
@@ -133,6 +134,7 @@ func TestCompletion(t *testing.T) {
 		"the kind of a state":   {with("settings ConfigMap", "more []Po█\n        settings ConfigMap"), "Pod -Deployment"},
 		"the kind of a list":    {with("settings ConfigMap", "more █\n        settings ConfigMap"), "Pod Deployment"},
 		"a selector":            {with("            owned", "            █"), "owned owned=any labels/ fields/. name="},
+		"a kind, begun":         {with("            owned", "            k█"), "kind= -owned"},
 		"a selector, begun":     {with("            owned", "            n█"), "name= namespace= -owned"},
 		"the path of a field":   {with("fields/.status.phase=Running", "fields/.█"), "spec status metadata -containers"},
 		"further":               {with("fields/.status.phase=Running", "fields/.spec.n█"), "nodeName -hostNetwork"},
@@ -144,7 +146,7 @@ func TestCompletion(t *testing.T) {
 		"a reference":           {with("${target.Name}-settings", "${█"), "target -pods -settings"},
 		"a reference to a state": {with("        settings ConfigMap {", "        settings ConfigMap {\n            name=a\n        }\n        more ConfigMap {\n            labels/a=${█}"),
 			"target settings -more -pods"},
-		"a field of the target":    {with("${target.Name}-settings", "${target.█}"), "Name Namespace Spec Labels"},
+		"a field of the target":    {with("${target.Name}-settings", "${target.█}"), "Name Namespace Spec Labels["},
 		"a field in a field":       {with("labels/app=${target.Name}", "labels/app=${target.Spec.█"), "Replicas -Name"},
 		"nothing in a comment":     {with("// Scale counts Pods.", "// █"), "-pods -state"},
 		"nothing after an action":  {with("Report(pods)", "Report(pods) █"), "-pods -state"},
@@ -328,9 +330,14 @@ func TestQuickFix(t *testing.T) {
 		"another way to refer": {with("${target.Name}-settings", "${Na█me}-settings"), "CK0401", shop},
 		"a capital letter":     {with("Report(pods)", "re█port(pods)"), "CK0106", shop},
 		"what is unused":       {"alias D█ep apps/v1/Deployment\n" + shop, "CK0602", shop},
-		"a brace":              {with("    action {\n        //", "    action█\n        //"), "CK0015", shop},
-		"a parenthesis":        {with("Report(pods)", "Report(█pods"), "CK0016", shop},
-		"a stray brace":        {shop + "█}", "CK0014", shop},
+		"what is left out": {
+			with("settings ConfigMap {\n            name=${target.Name}-settings", "settings []ConfigMap {\n            na█me=${target.OwnerReferences[].Name}"), "CK0704",
+			with("settings ConfigMap {\n            name=${target.Name}-settings",
+				"settings []ConfigMap {\n            name=${target.OwnerReferences[].Name}\n            kind=${target.OwnerReferences[].Kind}"),
+		},
+		"a brace":       {with("    action {\n        //", "    action█\n        //"), "CK0015", shop},
+		"a parenthesis": {with("Report(pods)", "Report(█pods"), "CK0016", shop},
+		"a stray brace": {shop + "█}", "CK0014", shop},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, at := opened(t, tt.text, strings.Fields(tt.codes)...)

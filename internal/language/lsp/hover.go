@@ -155,6 +155,8 @@ func (h *describer) reference(ref *ast.Ref, offset int) {
 			continue
 		}
 		switch {
+		case i > 0 && ok && ref.Default.Text != "":
+			h.say(word, h.field(f)+"\n\nWhile the reference is empty, it stands for `"+ref.Default.Text+"`.")
 		case i > 0 && ok && ref.Optional:
 			h.say(word, h.field(f)+"\n\nOptional: while the reference is empty, the state selects nothing.")
 		case i > 0 && ok:
@@ -228,9 +230,11 @@ func (h *describer) selector(n *ast.Selector) string {
 var selectorDocs = map[string]string{
 	"name":        "The object with this name. In a list, with `[]` in a reference, one object for each element.",
 	"namespace":   "The namespace of the objects, in place of that of the target. `*` stands for all namespaces.",
+	"kind":        "The state selects something only while the reference has the kind of the state. With `[]`, for each element.",
+	"group":       "The state selects something only while the reference has the API group of the state. With `[]`, for each element.",
 	"owned":       "Objects that the target controls; with `=any`, those with any owner reference to the target.",
 	"labels":      "Objects whose label has exactly this value. Other forms: `in (A, B)`, `notin (A, B)`, `!=`, the key alone, `!` before it.",
-	"fields":      "Objects whose field has this value, by an index of the cache.",
+	"fields":      "Objects whose field has this value, by an index of the cache. Other forms, without an index: `in (A, B)`, `notin (A, B)`, `!=`, the path alone, `!` before it.",
 	"annotations": "Objects whose annotation has this value. Nothing finds objects by annotations: all that the other selectors find are read.",
 }
 

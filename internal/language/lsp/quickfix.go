@@ -47,6 +47,10 @@ func repairs(d *document, found diag.Diagnostic) []repair {
 	switch found.Code {
 	case diag.UnusedBind, diag.UnusedAlias, diag.DuplicateSelector, diag.UnusedState, diag.NamespaceOfClusterScoped:
 		return []repair{{d.lines(at), "", "Remove it"}}
+	case diag.LeftOut:
+		line, added := d.lines(at), strings.TrimPrefix(found.Hint, "add ")
+		indent := d.content[line.Start : line.Start+len(d.content[line.Start:line.End])-len(strings.TrimLeft(d.content[line.Start:line.End], " \t"))]
+		return []repair{{ast.Range{Start: line.End, End: line.End}, indent + added + "\n", "Add " + added}}
 	case diag.MissingBrace:
 		return []repair{{at, " {", "Add a {"}}
 	case diag.UnclosedArguments:

@@ -203,12 +203,14 @@ type Part struct {
 	Ref  *Ref
 }
 
-// A Ref is `${A.B.C}`, or `${A.B.C?}`.
+// A Ref is `${A.B.C}`, `${A.B.C?}`, or `${A.B.C?DEFAULT}`.
 type Ref struct {
 	Range
 	Path []Word
 	// Optional is true when a question mark follows the path.
 	Optional bool
+	// Default is what follows the question mark, without text if nothing does.
+	Default Word
 }
 
 // String returns the reference without spaces.
@@ -217,9 +219,16 @@ func (r *Ref) String() string { return "${" + r.Source() + "}" }
 // Source returns what is between the braces, without spaces.
 func (r *Ref) Source() string {
 	if r.Optional {
-		return r.Name() + "?"
+		return r.Name() + "?" + r.Default.Text
 	}
 	return r.Name()
+}
+
+// Step returns the name of a field in a reference, and what is in the brackets after it: nothing for
+// the elements of a list, and a key for what a map has for it.
+func (w Word) Step() (name, key string, brackets bool) {
+	name, key, brackets = strings.Cut(strings.TrimSuffix(w.Text, "]"), "[")
+	return name, key, brackets
 }
 
 // Name returns the names of the reference with dots between them. A name that stands for the elements

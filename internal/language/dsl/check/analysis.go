@@ -8,7 +8,6 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
-	"strings"
 
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/ast"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
@@ -118,8 +117,9 @@ type Field struct {
 	Name, Type string
 	// Position is where the Go field is declared. It is not valid if that is not known.
 	Position token.Position
-	// Text reports whether the field can be text; List whether it is a list.
-	Text, List bool
+	// Text reports whether the field can be text; List whether it is a list; Map whether it is a map
+	// of texts.
+	Text, List, Map bool
 	// Values are the constants that the Go package has for the type of the field.
 	Values []string
 
@@ -133,11 +133,11 @@ func (k Kind) Root() Field {
 }
 
 // Step returns the field with a name as references write it, with [] after it for the elements of a
-// list, and reports whether there is one.
+// list or with the key of a map, and reports whether there is one.
 func (f Field) Step(name string) (Field, bool) {
-	plain, each := strings.CutSuffix(name, "[]")
+	plain, key, brackets := ast.Word{Text: name}.Step()
 	walk := f.copied()
-	if walk.step(plain) != nil || each && !walk.elements() {
+	if walk.step(plain) != nil || brackets && !walk.brackets(key) {
 		return Field{}, false
 	}
 	return f.at(name, walk), true
@@ -196,6 +196,8 @@ func (f Field) at(name string, walk goWalk) Field {
 	_, problem := textOf(walk.current)
 	next.Text = problem == ""
 	_, next.List = walk.current.Underlying().(*types.Slice)
+	within := goWalk{current: walk.current, steps: make([]model.Step, 1)}
+	next.Map = within.key("key")
 	if s, ok := deref(f.walk.current).Underlying().(*types.Struct); ok {
 		next.Position = f.kind.position(fieldPos(deref(f.walk.current), s, name))
 	}
@@ -207,7 +209,7 @@ func (f Field) at(name string, walk goWalk) Field {
 
 // fieldPos returns where the field with a Go or JSON name is declared.
 func fieldPos(t types.Type, s *types.Struct, name string) token.Pos {
-	plain := strings.TrimSuffix(name, "[]")
+	plain, _, _ := ast.Word{Text: name}.Step()
 	if obj, _, _ := types.LookupFieldOrMethod(t, true, packageOf(t), plain); obj != nil {
 		return obj.Pos()
 	}

@@ -43,6 +43,12 @@ func dumpManager(b *strings.Builder, m *model.Manager) {
 			fmt.Fprintf(b, " %s", dumpValue(*s.Namespace.Value))
 		}
 		b.WriteString("\n")
+		if s.Owner != nil {
+			fmt.Fprintf(b, "      owner %s\n", s.Owner.Name)
+		}
+		for _, c := range s.Conditions {
+			fmt.Fprintf(b, "      only if %s = %s at %s\n", c.Key, dumpValue(c.Value), c.Pos)
+		}
 		for _, l := range s.Labels {
 			fmt.Fprintf(b, "      label %s = %s at %s\n", l.Key, dumpValue(l.Value), l.Pos)
 		}
@@ -56,6 +62,13 @@ func dumpManager(b *strings.Builder, m *model.Manager) {
 				values = append(values, dumpValue(v))
 			}
 			fmt.Fprintf(b, "      %s %s %s %s at %s\n", what, r.Key, r.Operator, strings.Join(values, ", "), r.Pos)
+		}
+		for _, r := range s.FieldWhere {
+			var values []string
+			for _, v := range r.Values {
+				values = append(values, dumpValue(v))
+			}
+			fmt.Fprintf(b, "      field %s %s %s at %s by %s %s\n", r.Field.Key, r.Operator, strings.Join(values, ", "), r.Field.Pos, dumpPath(r.Field.Path), texts[r.Field.Text])
 		}
 		for _, f := range s.Fields {
 			fmt.Fprintf(b, "      field %s = %s at %s by %s %s controller %v\n", f.Key, dumpValue(f.Value), f.Pos, dumpPath(f.Path), texts[f.Text], f.ControllerField)
@@ -95,6 +108,9 @@ func dumpValue(v model.Value) string {
 			parts = append(parts, fmt.Sprintf("%q", p.Literal))
 		} else {
 			parts = append(parts, fmt.Sprintf("%s by %s %s", p.Ref.Source, dumpPath(p.Ref.Path), texts[p.Ref.Text]))
+			if p.Ref.Default != nil {
+				parts[len(parts)-1] += " or " + dumpValue(*p.Ref.Default)
+			}
 		}
 	}
 	return "[" + strings.Join(parts, " + ") + "]"

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/selection"
+
 	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/ast"
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/diag"
@@ -25,9 +27,10 @@ const (
 	namespaceField  = ".metadata.namespace"
 )
 
-// field checks a selector fields/PATH=VALUE.
-func (s *stateScope) field(sel *ast.Selector, key string) {
-	span := ast.Range{Start: sel.Key.End - len(key), End: sel.Key.End}
+// field checks a selector fields/PATH=VALUE, or one with another operator.
+func (s *stateScope) field(sel *ast.Selector, key string, op operator) {
+	at := sel.Key.Start + strings.LastIndex(sel.Key.Text, key)
+	span := ast.Range{Start: at, End: at + len(key)}
 	out := model.Selector{Key: key, ControllerField: key == controllerField, Pos: s.d.position(sel.Key)}
 	var end types.Type
 	known := out.ControllerField
@@ -36,7 +39,7 @@ func (s *stateScope) field(sel *ast.Selector, key string) {
 	case key == namespaceField:
 		s.d.report(diag.Contradiction, span, "the namespace is not selected by a field", "write namespace=VALUE")
 	default:
-		if key == nameField {
+		if key == nameField && op.only(selection.Equals) {
 			s.nameField = sel
 		}
 		if s.kind != nil && !known {
@@ -44,19 +47,40 @@ func (s *stateScope) field(sel *ast.Selector, key string) {
 		}
 	}
 	isName := out.ControllerField || key == nameField
-	hint := fmt.Sprintf("write %s=VALUE", sel.Key.Text)
+	hint := fmt.Sprintf("write fields/%s=VALUE", key)
 	if !isName {
 		hint += `, or ="" for an empty field`
 	}
-	if !s.hasText(sel, hint, isName) {
+	set := sel.Set
+	if sel.HasValue || isName && op.only(selection.Exists, selection.DoesNotExist) {
+		if !s.hasText(sel, hint, isName) {
+			return
+		}
+		set = []*ast.Value{&sel.Value}
+	}
+	var values []model.Value
+	for _, v := range set {
+		if v.Bad {
+			return // reported by the scanner
+		}
+		value, ok := s.value(*v)
+		if ok && known {
+			s.fieldValue(*v, out, end)
+		}
+		values = append(values, value)
+	}
+	if !slices.ContainsFunc(set, func(v *ast.Value) bool { return len(v.Parts) == 0 }) { // an empty field may count as missing
+		s.demand("fields/"+key, demand{sel, op, set})
+	}
+	if op.only(selection.Equals) {
+		out.Value = values[0]
+		s.out.Fields = append(s.out.Fields, out)
 		return
 	}
-	value, ok := s.value(sel.Value)
-	out.Value = value
-	if ok && known {
-		s.fieldValue(sel.Value, out, end)
+	if known {
+		s.withoutIndex(sel)
 	}
-	s.out.Fields = append(s.out.Fields, out)
+	s.out.FieldWhere = append(s.out.FieldWhere, model.FieldRequirement{Field: out, Operator: string(op), Values: values})
 }
 
 // fieldPath reports a path of the wrong form.

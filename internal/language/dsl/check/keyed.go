@@ -77,7 +77,8 @@ func (s *stateScope) keyed(sel *ast.Selector, family, key string, op operator) {
 	s.demand(family+"/"+key, demand{sel, op, set})
 	switch {
 	case family == "annotations":
-		s.annotation(sel, out)
+		s.withoutIndex(sel)
+		s.out.Annotations = append(s.out.Annotations, out)
 	case op.only(selection.Equals):
 		s.out.Labels = append(s.out.Labels, model.Selector{Key: key, Value: out.Values[0], Pos: out.Pos})
 	default:
@@ -93,18 +94,16 @@ func (s *stateScope) labelValue(v ast.Value) {
 	}
 }
 
-// annotation adds a requirement, and notes at the first one what it costs: there is no index.
-func (s *stateScope) annotation(sel *ast.Selector, r model.Requirement) {
-	if len(s.out.Annotations) == 0 && s.kind != nil {
-		s.annotated = sel
+// withoutIndex remembers the first selector for which there is no index.
+func (s *stateScope) withoutIndex(sel *ast.Selector) {
+	if s.unindexed == nil && s.kind != nil {
+		s.unindexed = sel
 	}
-	s.out.Annotations = append(s.out.Annotations, r)
 }
 
-// noteAnnotations says what selecting by annotations costs. A single object by its name is read by
-// that.
-func (s *stateScope) noteAnnotations() {
-	if s.annotated == nil || s.name != nil || s.nameField != nil {
+// noteCost says what selecting without an index costs. A single object by its name is read by that.
+func (s *stateScope) noteCost() {
+	if s.unindexed == nil || s.name != nil || s.nameField != nil {
 		return
 	}
 	where := map[model.NamespaceMode]string{model.AllNamespaces: " of all namespaces", model.NoNamespace: ""}
@@ -116,7 +115,9 @@ func (s *stateScope) noteAnnotations() {
 	if len(s.out.Labels)+len(s.out.Where)+len(s.out.Fields) > 0 {
 		which = " that the other selectors find"
 	}
-	s.d.report(diag.AnnotationCost, s.annotated.Key,
-		fmt.Sprintf("annotations have no index: each reconcile reads every %s%s%s", s.kind.Kind.Kind, place, which),
-		"select by a label, if you can choose what these objects have")
+	what, hint := "annotations have no index", "select by a label, if you can choose what these objects have"
+	if strings.Contains(s.unindexed.Key.Text, "fields/") {
+		what, hint = "operators of fields have no index", "select by a label, or by = for each value in a state of its own"
+	}
+	s.d.report(diag.AnnotationCost, s.unindexed.Key, fmt.Sprintf("%s: each reconcile reads every %s%s%s", what, s.kind.Kind.Kind, place, which), hint)
 }

@@ -15,14 +15,22 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/model"
 )
 
+// referenceScope is a reference in a state while it is checked.
+type referenceScope struct {
+	*stateScope
+	ref *ast.Ref
+}
+
 // reference resolves `${target.A.B}` against the Go type of the target, and `${STATE.A.B}` against
 // that of a state above. It returns nil for a reference that is wrong, and for one that cannot be
 // checked because the type is not known.
-func (s *stateScope) reference(ref *ast.Ref) *model.Ref {
-	m, root := s.managerScope, ref.Path[0]
+func (s *stateScope) reference(ref *ast.Ref) *model.Ref { return (&referenceScope{s, ref}).resolve() }
+
+func (s *referenceScope) resolve() *model.Ref {
+	m, ref, root := s.managerScope, s.ref, s.ref.Path[0]
 	kind, from, what := m.target, (*model.State)(nil), "the target"
 	if root.Text != "target" {
-		state := s.referredTo(ref)
+		state := s.referredTo()
 		if state == nil {
 			return nil
 		}
@@ -35,23 +43,8 @@ func (s *stateScope) reference(ref *ast.Ref) *model.Ref {
 	if kind == nil {
 		return nil
 	}
-	walk := goWalk{current: kind.obj.Type()}
-	for i, name := range ref.Path[1:] {
-		field, each := strings.CutSuffix(name.Text, "[]")
-		if problem := walk.step(field); problem != nil {
-			hint := kind.referenceHint(ref, i+1, problem)
-			if _, list := walk.current.Underlying().(*types.Slice); list && s.each {
-				hint = eachHint(ref, i)
-			}
-			m.d.report(problem.code, name, problem.message, hint)
-			return nil
-		}
-		if each && !walk.elements() {
-			m.d.report(diag.BadElements, name, fmt.Sprintf("%s is no list", field), "write it without []")
-			return nil
-		}
-	}
-	if !s.elements(ref, from, walk.steps) {
+	walk, ok := s.walk(kind)
+	if !ok || !s.elements(from, walk.steps) {
 		return nil
 	}
 	if !kind.Namespaced && isNamespace(walk.steps) {
@@ -71,39 +64,146 @@ func (s *stateScope) reference(ref *ast.Ref) *model.Ref {
 		if _, ok := walk.current.Underlying().(*types.Slice); ok && s.each && from == nil {
 			hint = eachHint(ref, len(ref.Path)-1)
 		}
+		if walk.isMap() {
+			hint = keyHint(ref, len(ref.Path)-1, "KEY")
+		}
 		m.d.report(diag.TargetNotText, last, fmt.Sprintf("%s cannot be text: it is %s", ref.Name(), problem), hint)
 		return nil
 	}
-	out := &model.Ref{Source: ref.Source(), State: from, Optional: ref.Optional, Path: steps, Text: text}
-	s.optional(ref, out, walk.optional)
+	out := &model.Ref{Source: ref.Source(), State: from, Optional: ref.Optional && ref.Default.Text == "", Path: steps, Text: text}
+	if ref.Default.Text != "" {
+		if out.Default = s.defaultOf(); out.Default == nil {
+			return nil
+		}
+	}
+	s.optional(out, walk.optional)
 	return out
+}
+
+// walk follows the path of a reference, and reports whether there is such a field.
+func (s *referenceScope) walk(kind *kindType) (goWalk, bool) {
+	ref := s.ref
+	walk := goWalk{current: kind.obj.Type()}
+	for i, word := range ref.Path[1:] {
+		field, key, brackets := word.Step()
+		if problem := walk.step(field); problem != nil {
+			hint := kind.referenceHint(ref, i+1, problem)
+			if _, list := walk.current.Underlying().(*types.Slice); list && s.each {
+				hint = eachHint(ref, i)
+			}
+			if walk.isMap() {
+				hint = keyHint(ref, i, field)
+			}
+			s.d.report(problem.code, word, problem.message, hint)
+			return walk, false
+		}
+		switch {
+		case brackets && key == "" && !walk.elements():
+			s.d.report(diag.BadElements, word, fmt.Sprintf("%s is no list", field), "write it without []")
+			return walk, false
+		case key != "" && !walk.key(key):
+			s.d.report(diag.BadMapKey, word, fmt.Sprintf("%s is %s, and only the texts of a map have keys", field, describeType(deref(walk.current))),
+				"end the reference before the brackets, or name another field")
+			return walk, false
+		}
+	}
+	return walk, true
+}
+
+// keyHint says how to refer to what the map at a place of a reference has for a key.
+func keyHint(ref *ast.Ref, at int, key string) string {
+	words := slices.Clone(ref.Path[:at+1])
+	words[at].Text += "[" + key + "]"
+	return "write " + (&ast.Ref{Path: words, Optional: ref.Optional, Default: ref.Default}).String()
+}
+
+// defaultOf returns what stands for an empty reference: a text, or a field of the target. It is nil
+// if that is wrong.
+func (s *referenceScope) defaultOf() *model.Value {
+	ref := s.ref
+	text, span := ref.Default.Text, ref.Default.Range
+	if first, ok := s.defaults[ref.Name()]; ok && first != text {
+		s.d.report(diag.BadDefault, ref.Default, fmt.Sprintf("%s has the default %s above", ref.Name(), first), "write the same default everywhere in a state")
+		return nil
+	}
+	s.defaults[ref.Name()] = text
+	root, _, path := strings.Cut(text, ".")
+	if _, state := s.states[root]; path && state {
+		s.d.report(diag.BadDefault, ref.Default, "a default is a text or a field of the target, and not of another state", "declare a state for each of the two")
+		return nil
+	}
+	if root != "target" {
+		return &model.Value{Parts: []model.Part{{Literal: text}}}
+	}
+	at, inner := span.Start, &ast.Ref{Range: span}
+	for name := range strings.SplitSeq(text, ".") {
+		inner.Path = append(inner.Path, ast.Word{Text: name, Range: ast.Range{Start: at, End: at + len(name)}})
+		at += len(name) + 1
+	}
+	each := s.each
+	s.each, s.inDefault = false, true
+	defer func() { s.each, s.inDefault = each, false }()
+	if out := s.reference(inner); out != nil {
+		return &model.Value{Parts: []model.Part{{Ref: out}}}
+	}
+	return nil
 }
 
 // optional warns of a question mark for what is never empty, and notes the references to optional
 // fields of the target that have none.
-func (s *stateScope) optional(ref *ast.Ref, out *model.Ref, omittable bool) {
+func (s *referenceScope) optional(out *model.Ref, omittable bool) {
+	ref := s.ref
 	list, _ := model.Each(out.Path)
-	what := strings.TrimSuffix(out.Source, "?")
+	what := ref.Name()
 	switch {
-	case out.State != nil:
+	case out.State != nil || s.inDefault:
 	case out.Optional && list != nil:
 		s.d.report(diag.NeverEmpty, ref, "elements that name no object are left out without a ?", "write ${"+what+"}")
-	case out.Optional && !out.MayBeEmpty() && !out.MayBeUnset():
+	case ref.Optional && !out.MayBeEmpty() && !out.MayBeUnset():
 		s.d.report(diag.NeverEmpty, ref, what+" is never empty", "write ${"+what+"}")
-	case out.Optional || list != nil || !omittable:
+	case ref.Optional || !omittable:
+	case list != nil:
+		s.noteElements()
 	case out.MayBeUnset() || s.needed && out.MayBeEmpty():
 		then := "nil"
 		if s.node.List {
 			then = "empty"
 		}
 		s.d.report(diag.MayBeEmpty, ref, fmt.Sprintf("%s is optional: while it is empty, every action with the state %s fails", what, s.node.Name.Text),
-			fmt.Sprintf("write ${%s?} if the state is to be %s then", what, then))
+			fmt.Sprintf("write ${%s?} if the state is to be %s then%s", what, then, s.defaultHint()))
+	}
+}
+
+// defaultHint says how to give an optional reference in some selectors a default.
+func (s *referenceScope) defaultHint() string {
+	what := s.ref.Name()
+	switch {
+	case s.family == "kind" && s.kind != nil:
+		return fmt.Sprintf(", or ${%s?%s} if that means %s", what, s.kind.Kind.Kind, s.kind.Kind.Kind)
+	case s.family == "namespace" && s.target != nil && s.target.Namespaced:
+		return fmt.Sprintf(", or ${%s?%s} for the namespace of the target", what, s.target.namespacePath())
+	}
+	return ""
+}
+
+// namespacePath is the reference to the namespace of the target.
+func (k *kindType) namespacePath() string {
+	if k.Unstructured() {
+		return "target.metadata.namespace"
+	}
+	return "target.Namespace"
+}
+
+// noteElements notes a namespace or kind of elements that need not have it.
+func (s *referenceScope) noteElements() {
+	if hint, ok := strings.CutPrefix(s.defaultHint(), ", or "); ok {
+		s.d.report(diag.MayBeEmpty, s.ref, fmt.Sprintf("%s is optional: elements without it name no object", s.ref.Name()), "write "+hint)
 	}
 }
 
 // eachHint says how to refer to the elements of a list in the name of a list.
 func eachHint(ref *ast.Ref, at int) string {
-	if text := ref.Path[at].Text; !strings.HasSuffix(text, "[]") {
+	if text := ref.Path[at].Text; !strings.HasSuffix(text, "]") {
 		return fmt.Sprintf("write %s for one object for each element", withName(ref, at, text+"[]"))
 	}
 	return "refer to another field: a list in a list has no elements with names"
@@ -111,7 +211,7 @@ func eachHint(ref *ast.Ref, at int) string {
 
 // elements reports whether a reference may lead through the elements of a list, if it does: in the
 // name of a list, and for the same list as the other references.
-func (s *stateScope) elements(ref *ast.Ref, from *model.State, steps []model.Step) bool {
+func (s *referenceScope) elements(from *model.State, steps []model.Step) bool {
 	list, _ := model.Each(steps)
 	problem, hint := "", "select by name=, and make the state a list: []"+s.node.Kind.Text
 	switch {
@@ -125,7 +225,7 @@ func (s *stateScope) elements(ref *ast.Ref, from *model.State, steps []model.Ste
 		problem, hint = "the references are to elements of two lists", "declare a state for each of the lists"
 	}
 	if problem != "" {
-		s.d.report(diag.BadElements, ref, problem, hint)
+		s.d.report(diag.BadElements, s.ref, problem, hint)
 		return false
 	}
 	s.list = list
@@ -134,8 +234,8 @@ func (s *stateScope) elements(ref *ast.Ref, from *model.State, steps []model.Ste
 
 // referredTo returns the state that a reference begins with, or nil if it begins with no state that
 // is one object and is declared above.
-func (s *stateScope) referredTo(ref *ast.Ref) *declaredState {
-	root := ref.Path[0]
+func (s *referenceScope) referredTo() *declaredState {
+	ref, root := s.ref, s.ref.Path[0]
 	state, ok := s.states[root.Text]
 	switch {
 	case root.Text == s.node.Name.Text:
@@ -239,7 +339,7 @@ func (k *kindType) referenceHint(ref *ast.Ref, at int, problem *walkProblem) str
 func withName(ref *ast.Ref, at int, name string) string {
 	words := slices.Clone(ref.Path)
 	words[at].Text = name
-	return (&ast.Ref{Path: words, Optional: ref.Optional}).String()
+	return (&ast.Ref{Path: words, Optional: ref.Optional, Default: ref.Default}).String()
 }
 
 // goNames reads the whole reference as names of the JSON form and returns the names of the Go
@@ -247,15 +347,20 @@ func withName(ref *ast.Ref, at int, name string) string {
 func (k *kindType) goNames(ref *ast.Ref) []string {
 	walk := goWalk{current: k.obj.Type()}
 	for _, w := range ref.Path[1:] {
-		name, each := strings.CutSuffix(w.Text, "[]")
-		if _, ok := walk.jsonStep(name); !ok && walk.step(name) != nil || each && !walk.elements() {
+		name, key, brackets := w.Step()
+		if _, ok := walk.jsonStep(name); !ok && walk.step(name) != nil || brackets && !walk.brackets(key) {
 			return nil
 		}
 	}
-	names := make([]string, len(walk.steps))
-	for i, step := range walk.steps {
-		if names[i] = step.Field; step.Each {
-			names[i] += "[]"
+	var names []string
+	for _, step := range walk.steps {
+		switch {
+		case step.MapKey:
+			names[len(names)-1] += "[" + step.Field + "]"
+		case step.Each:
+			names = append(names, step.Field+"[]")
+		default:
+			names = append(names, step.Field)
 		}
 	}
 	return names
@@ -271,8 +376,8 @@ func (k *kindType) keys(ref *ast.Ref) []string {
 	for _, way := range [][]string{names, slices.Concat([]string{"metadata"}, names)} {
 		walk := goWalk{current: k.obj.Type()}
 		if !slices.ContainsFunc(way, func(name string) bool {
-			name, each := strings.CutSuffix(name, "[]")
-			return walk.step(name) != nil || each && !walk.elements()
+			name, key, brackets := ast.Word{Text: name}.Step()
+			return walk.step(name) != nil || brackets && !walk.brackets(key)
 		}) {
 			return way
 		}

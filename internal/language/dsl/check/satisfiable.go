@@ -106,5 +106,5 @@ func (s *stateScope) repeated(values []*ast.Value) {
 // not. It is true for a selector that was reported as wrong and may be meant to.
 func saysWhich(sel *ast.Selector) bool {
 	key, op := operatorOf(sel)
-	return key != "owned" && key != "namespace" && !(op.absence() && strings.Contains(key, "/"))
+	return !slices.Contains([]string{"owned", "namespace", "kind", "group"}, key) && !(op.absence() && strings.Contains(key, "/"))
 }

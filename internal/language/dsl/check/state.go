@@ -28,7 +28,7 @@ type stateScope struct {
 	// seen are the selectors by key; nameField is the one for the field .metadata.name.
 	seen                              map[string]*ast.Selector
 	name, namespace, owned, nameField *ast.Selector
-	annotated                         *ast.Selector // the first by an annotation
+	unindexed                         *ast.Selector // the first for which there is no index
 	// demands are those on labels and annotations, by family and key, of which some contradict others.
 	demands      map[string][]demand
 	contradicted map[string]bool
@@ -37,6 +37,12 @@ type stateScope struct {
 	list []model.Step
 	// needed is true while a value is checked that must not be empty, and has references only.
 	needed bool
+	// family is the selector whose value is checked, if that is kind, group, or namespace; inDefault is
+	// true while the value is that of an empty reference. defaults are those values by reference.
+	family    string
+	inDefault bool
+	owner     *declaredState // that of owned=${STATE}
+	defaults  map[string]string
 }
 
 // state checks the declaration of a state with all of its selectors.
@@ -48,6 +54,7 @@ func (m *managerScope) state(n *ast.State) *declaredState {
 		seen:         map[string]*ast.Selector{},
 		demands:      map[string][]demand{},
 		contradicted: map[string]bool{},
+		defaults:     map[string]string{},
 		out: &model.State{
 			Name: n.Name.Text, Doc: docLines(n.Doc), List: n.List, Pos: m.d.position(n.Name),
 			Namespace: model.Namespace{Mode: model.TargetNamespace},
@@ -68,7 +75,9 @@ func (m *managerScope) state(n *ast.State) *declaredState {
 	}
 	s.combination()
 	s.scope()
-	s.noteAnnotations()
+	checkOwner(s)
+	s.noteCost()
+	s.noteLeftOut()
 	return &declaredState{model: s.out, kind: s.kind, name: n.Name}
 }
 
@@ -81,6 +90,9 @@ func (s *stateScope) combination() {
 	if s.name != nil && s.nameField != nil {
 		s.d.report(diag.Contradiction, s.nameField.Key, "the name is selected twice, by name= and by the field .metadata.name", "keep name=",
 			s.d.related(s.name, "the other one"))
+	}
+	if s.list != nil && namesNoElements(s.name, s.out) {
+		s.d.report(diag.BadElements, s.node.Name, "the elements of the list have no name", "add name= with a reference to the name in each element")
 	}
 }
 
@@ -159,17 +171,21 @@ func (s *stateScope) isTargetNamespace() bool {
 }
 
 // selectorForms are the selectors as hints write them.
-const selectorForms = "the selectors are name=, namespace=, labels/KEY=, fields/PATH=, annotations/KEY=, owned and owned=any"
+const selectorForms = "the selectors are name=, namespace=, kind=, group=, labels/KEY=, fields/PATH=, annotations/KEY=, owned, owned=any and owned=${STATE}"
 
 // families are how selectors begin.
-var families = []string{"name", "namespace", "owned", "labels", "fields", "annotations"}
+var families = []string{"name", "namespace", "kind", "group", "owned", "labels", "fields", "annotations"}
 
 func (s *stateScope) selector(sel *ast.Selector) {
 	text, op := operatorOf(sel)
 	family, key, slash := strings.Cut(text, "/")
 	switch keyed := family == "labels" || family == "annotations"; {
-	case op.only(selection.In, selection.NotIn, selection.NotEquals, selection.DoesNotExist) && !keyed && slices.Contains(families, family):
-		s.d.report(diag.BadOperator, sel, fmt.Sprintf("%s has no %s", family, op.described()), "only labels/KEY and annotations/KEY have operators")
+	case op.only(selection.In, selection.NotIn, selection.NotEquals, selection.DoesNotExist) && !keyed && family != "fields" && slices.Contains(families, family):
+		s.d.report(diag.BadOperator, sel, fmt.Sprintf("%s has no %s", family, op.described()), "only labels/KEY, annotations/KEY and fields/PATH have operators")
+	case !slash && (family == "kind" || family == "group"):
+		if s.unique(sel) {
+			s.condition(sel, family)
+		}
 	case !slash && (family == "name" || family == "namespace"):
 		if s.unique(sel) {
 			s.placed(sel, family)
@@ -182,7 +198,7 @@ func (s *stateScope) selector(sel *ast.Selector) {
 		}
 	case family == "fields" && key != "":
 		if s.unique(sel) {
-			s.field(sel, key)
+			s.field(sel, key, op)
 		}
 	case keyed || family == "fields":
 		example := map[string]string{"labels": "labels/app=web", "annotations": "annotations/example.com/team=web", "fields": "fields/.spec.nodeName=a"}[family]
@@ -209,7 +225,7 @@ func (s *stateScope) unknownSelector(sel *ast.Selector, family, key string, slas
 	if strings.HasPrefix(sel.Key.Text, ".") {
 		hint = fmt.Sprintf("did you mean %q?", "fields/"+sel.Key.Text)
 	}
-	if slash && (family == "name" || family == "namespace" || family == "owned") {
+	if slash && slices.Contains(families[:5], family) {
 		hint = fmt.Sprintf("%s has no key", family)
 	}
 	s.d.report(diag.UnknownSelector, span, fmt.Sprintf("unknown selector %q", name), hint)
@@ -236,9 +252,12 @@ func (s *stateScope) ownedSelector(sel *ast.Selector) {
 	case !sel.HasValue:
 	case !v.Quoted && len(v.Parts) == 1 && v.Parts[0].Text == "any":
 		ownership = model.OwnershipAny
+	case len(v.Parts) == 1 && v.Parts[0].Ref != nil && len(v.Parts[0].Ref.Path) == 1 && !v.Parts[0].Ref.Optional && v.Parts[0].Ref.Name() != "target":
+		s.owner = (&referenceScope{s, v.Parts[0].Ref}).referredTo()
+		s.owned = nil // what follows is about owners that are the target
 	default:
-		s.d.report(diag.UnwantedValue, ast.Range{Start: sel.Key.End, End: sel.End}, "owned takes no value but any",
-			"write owned alone for objects that the target controls, or owned=any for every owner reference")
+		s.d.report(diag.UnwantedValue, ast.Range{Start: sel.Key.End, End: sel.End}, "owned takes no value but any and a state",
+			"write owned alone for objects that the target controls, owned=any for every owner reference, or owned=${STATE} for what another object controls")
 	}
 	if s.unique(sel) {
 		s.out.Owned = ownership
@@ -259,10 +278,7 @@ func (s *stateScope) placed(sel *ast.Selector, family string) {
 		s.out.Namespace = model.Namespace{Mode: model.AllNamespaces}
 		return
 	}
-	s.each = family == "name" && s.node.List
-	s.needed = !slices.ContainsFunc(sel.Value.Parts, func(p ast.Part) bool { return p.Ref == nil })
-	value, ok := s.value(sel.Value)
-	s.each, s.needed = false, false
+	value, ok := s.mayBeOfElements(sel.Value, family)
 	if family == "name" {
 		if ok {
 			s.objectName(sel.Value)

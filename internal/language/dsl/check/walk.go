@@ -72,8 +72,41 @@ func (w *goWalk) elements() bool {
 	}
 	last := &w.steps[len(w.steps)-1]
 	last.Each, last.Pointer = true, isPointer(list.Elem())
-	w.current, w.embedding = list.Elem(), nil
+	w.current, w.embedding, w.optional = list.Elem(), nil, false // no list has no elements
 	return true
+}
+
+// isMap reports whether the walk is at a map.
+func (w *goWalk) isMap() bool {
+	_, ok := deref(w.current).Underlying().(*types.Map)
+	return ok
+}
+
+// key steps to what the map where the walk is has for a key, and reports whether it is at a map of
+// texts.
+func (w *goWalk) key(key string) bool {
+	m, ok := deref(w.current).Underlying().(*types.Map)
+	if !ok || len(w.steps) == 0 || isPointer(w.current) || !isText(m.Key()) || !isText(m.Elem()) {
+		return false
+	}
+	w.steps = append(w.steps, model.Step{Field: key, MapKey: true, Key: w.steps[len(w.steps)-1].Key})
+	w.current, w.embedding, w.optional = m.Elem(), nil, true
+	return true
+}
+
+// isText reports whether a type is a string, or made of it.
+func isText(t types.Type) bool {
+	basic, ok := t.Underlying().(*types.Basic)
+	return ok && basic.Info()&types.IsString != 0
+}
+
+// brackets steps to what the brackets after a name stand for: the elements of a list, or what a map
+// has for a key. It reports whether there is such a thing.
+func (w *goWalk) brackets(key string) bool {
+	if key == "" {
+		return w.elements()
+	}
+	return w.key(key)
 }
 
 // hiddenPointer returns the embedded pointer on the way to a promoted field that cannot be tested

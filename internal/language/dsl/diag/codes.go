@@ -74,6 +74,7 @@ const (
 	UnsetField        Code = "CK0316"
 	BadOperator       Code = "CK0317"
 	NeverSelects      Code = "CK0318"
+	BadCondition      Code = "CK0319"
 
 	NotTarget          Code = "CK0401"
 	UnknownTargetField Code = "CK0402"
@@ -81,6 +82,8 @@ const (
 	MethodReference    Code = "CK0404"
 	UnsetTargetField   Code = "CK0405"
 	BadElements        Code = "CK0406"
+	BadMapKey          Code = "CK0407"
+	BadDefault         Code = "CK0408"
 
 	OwnedElsewhere           Code = "CK0501"
 	OwnedClusterScoped       Code = "CK0502"
@@ -88,6 +91,7 @@ const (
 	NamespaceNeeded          Code = "CK0504"
 	NoTargetNamespace        Code = "CK0505"
 	NameInAllNamespaces      Code = "CK0506"
+	BadOwner                 Code = "CK0507"
 
 	UnusedBind      Code = "CK0601"
 	UnusedAlias     Code = "CK0602"
@@ -104,6 +108,7 @@ const (
 	SingleObject   Code = "CK0701"
 	AnnotationCost Code = "CK0702"
 	MayBeEmpty     Code = "CK0703"
+	LeftOut        Code = "CK0704"
 )
 
 // An Explanation explains a code, in the manual and in `ctrlkit check --explain`.

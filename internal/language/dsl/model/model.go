@@ -73,12 +73,19 @@ type State struct {
 	// List is true for a state declared as []Kind.
 	List  bool
 	Owned Ownership
+	// Owner is the state whose object controls those of this one, nil if Owned is about the target.
+	Owner *State
 	// ObjectName is the value of the selector name, nil when there is none.
 	ObjectName *Value
 	// Namespace is where the objects are. For a cluster-scoped kind it is NoNamespace.
 	Namespace Namespace
-	Labels    []Selector // in the order of the document
-	Fields    []Selector // in the order of the document; Key starts with a dot
+	// Conditions are the selectors kind and group: their values must be the kind, or the group, of the
+	// state. Otherwise it selects nothing.
+	Conditions []Selector
+	Labels     []Selector // in the order of the document
+	Fields     []Selector // in the order of the document; Key starts with a dot
+	// FieldWhere is what is required of fields beside Fields.
+	FieldWhere []FieldRequirement
 	// Where and Annotations are what is required of labels beside Labels, and of annotations.
 	Where, Annotations []Requirement
 	Pos                token.Position
@@ -92,6 +99,14 @@ type Requirement struct {
 	Operator string
 	Values   []Value
 	Pos      token.Position
+}
+
+// A FieldRequirement is a selector of a field with an operator, which is one of those of a
+// [Requirement]. The field has no value.
+type FieldRequirement struct {
+	Field    Selector
+	Operator string
+	Values   []Value
 }
 
 // Ownership is the owner reference to the target that the objects of a state must have.
@@ -126,9 +141,13 @@ type Namespace struct {
 	Value *Value // for NamedNamespace
 }
 
-// Via returns the states that the selectors of the state refer to, in the order of the selectors.
+// Via returns the states that the selectors of the state refer to, in the order of the selectors: the
+// owner first.
 func (s *State) Via() []*State {
 	var via []*State
+	if s.Owner != nil {
+		via = append(via, s.Owner)
+	}
 	for value := range s.values {
 		for _, part := range value.Parts {
 			if part.Ref != nil && part.Ref.State != nil && !slices.Contains(via, part.Ref.State) {
@@ -158,10 +177,13 @@ func (s *State) values(yield func(Value) bool) {
 	if s.Namespace.Value != nil {
 		all = append(all, *s.Namespace.Value)
 	}
-	for _, selector := range slices.Concat(s.Labels, s.Fields) {
+	for _, selector := range slices.Concat(s.Conditions, s.Labels, s.Fields) {
 		all = append(all, selector.Value)
 	}
 	for _, r := range slices.Concat(s.Where, s.Annotations) {
+		all = append(all, r.Values...)
+	}
+	for _, r := range s.FieldWhere {
 		all = append(all, r.Values...)
 	}
 	for _, value := range all {
@@ -171,7 +193,7 @@ func (s *State) values(yield func(Value) bool) {
 	}
 }
 
-// A Selector is one labels/KEY=VALUE or fields/KEY=VALUE.
+// A Selector is one labels/KEY=VALUE or fields/KEY=VALUE, or kind=VALUE or group=VALUE.
 type Selector struct {
 	Key   string
 	Value Value
@@ -205,8 +227,11 @@ type Ref struct {
 	State *State
 	// Optional is true if an empty reference selects nothing, rather than being an error or a value.
 	Optional bool
-	Path     []Step
-	Text     Text
+	// Default is what an empty reference stands for: a text, or a reference to the target. It is nil
+	// if there is no default.
+	Default *Value
+	Path    []Step
+	Text    Text
 }
 
 // A Step goes from a struct to one of its fields.
@@ -221,6 +246,8 @@ type Step struct {
 	// Key is true when Field is a key in the content of an unstructured object. All steps of a path
 	// are keys, or none.
 	Key bool
+	// MapKey is true when Field is a key of the map, of texts, that is the step before.
+	MapKey bool
 }
 
 // Each splits a path after the last list whose elements it leads through. The first part is empty if
@@ -255,7 +282,7 @@ func (v Value) MayBeEmpty() bool {
 			if part.Literal != "" {
 				return false
 			}
-		case part.Ref.Optional || !part.Ref.MayBeEmpty():
+		case part.Ref.Optional || !part.Ref.MayBeEmpty() || part.Ref.Default != nil && !part.Ref.Default.MayBeEmpty():
 			return false
 		}
 	}
@@ -276,7 +303,7 @@ func (r *Ref) MayBeUnset() bool {
 	if IsMetadata(r.Path, "Name") || IsMetadata(r.Path, "Namespace") {
 		return false
 	}
-	return slices.ContainsFunc(r.Path, func(step Step) bool { return step.Pointer || step.Key })
+	return slices.ContainsFunc(r.Path, func(step Step) bool { return step.Pointer || step.Key || step.MapKey })
 }
 
 // IsMetadata reports whether a path is that of a field of the object's own metadata, which has this

@@ -277,6 +277,11 @@ func (s *scanner) reference(place textPlace) (*ast.Ref, bool) {
 	wellFormed := s.path(ref)
 	if ref.Optional = wellFormed && s.pos < len(s.src) && s.src[s.pos] == '?'; ref.Optional {
 		s.pos++
+		from := s.pos
+		for s.pos < len(s.src) && (isIdent(s.src[s.pos]) || s.pos > from && (s.src[s.pos] == '-' || s.src[s.pos] == '.')) {
+			s.pos++
+		}
+		ref.Default = ast.Word{Text: s.src[from:s.pos], Range: ast.Range{Start: from, End: s.pos}}
 	}
 	s.blanks()
 	if s.pos < len(s.src) && s.src[s.pos] == '}' {
@@ -312,15 +317,15 @@ func (s *scanner) reportPath(ref *ast.Ref) {
 	case strings.Contains(text, "("):
 		hint = "name a field: methods are not called"
 	case strings.Contains(text, "?"):
-		hint = "write the ? after the whole path, as in ${target.FIELD.FIELD?}"
+		hint = "write the ? after the whole path, as in ${target.FIELD.FIELD?}, and a default of letters, digits, -, _ and . after it"
 	case strings.Contains(text, "["):
-		hint = "name a field, or FIELD[] for all elements of a list: a single element of a list or map cannot be referred to"
+		hint = "name a field, FIELD[] for all elements of a list, or FIELD[KEY] for what a map has: a single element of a list cannot be referred to"
 	}
 	s.report(diag.BadReference, ref.Start, ref.End, fmt.Sprintf("malformed reference %q", s.src[ref.Start:ref.End]), hint)
 }
 
 // path reads names with dots between them, and reports whether each dot is followed by a name. A
-// name may end in [].
+// name may end in [], or in a key of a map in brackets.
 func (s *scanner) path(ref *ast.Ref) bool {
 	for {
 		start := s.pos
@@ -330,8 +335,15 @@ func (s *scanner) path(ref *ast.Ref) bool {
 		if s.pos == start {
 			return false
 		}
-		if strings.HasPrefix(s.src[s.pos:], "[]") {
-			s.pos += len("[]")
+		if s.pos < len(s.src) && s.src[s.pos] == '[' {
+			s.pos++
+			for s.pos < len(s.src) && isMapKey(s.src[s.pos]) {
+				s.pos++
+			}
+			if s.pos >= len(s.src) || s.src[s.pos] != ']' {
+				return false
+			}
+			s.pos++
 		}
 		ref.Path = append(ref.Path, ast.Word{Text: s.src[start:s.pos], Range: ast.Range{Start: start, End: s.pos}})
 		if s.pos >= len(s.src) || s.src[s.pos] != '.' {
@@ -350,6 +362,10 @@ func (s *scanner) blanks() {
 func isIdent(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
+
+// isMapKey reports whether a key of a map in a reference may have the character, as those of labels
+// have.
+func isMapKey(c byte) bool { return isIdent(c) || c == '-' || c == '.' || c == '/' }
 
 func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'

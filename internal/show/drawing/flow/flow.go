@@ -10,6 +10,7 @@ package flow
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ctrlkit/ctrlkit/internal/engine/outline"
 	"github.com/ctrlkit/ctrlkit/internal/show/drawing"
@@ -91,7 +92,7 @@ func (p *painter) follow(ends []end, c *drawing.Cluster, n outline.Node) []end {
 	case outline.KindJoinOrdered:
 		return p.split(ends, c, n, "join in order")
 	case outline.KindParallelJoin:
-		return p.split(ends, c, n, "parallel join")
+		return p.split(ends, c, n, strings.TrimSuffix("parallel join, "+n.Label, ", "))
 	case outline.KindGraph:
 		return p.graph(ends, c, n)
 	case outline.KindIf, outline.KindIfElse:
@@ -162,7 +163,7 @@ func (p *painter) graph(ends []end, c *drawing.Cluster, n outline.Node) []end {
 	if len(n.Children) == 0 {
 		return ends
 	}
-	fork := p.g.AddNode(c, drawing.Node{Shape: drawing.Fork, Label: "graph"})
+	fork := p.g.AddNode(c, drawing.Node{Shape: drawing.Fork, Label: strings.TrimSuffix("graph, "+n.Label, ", ")})
 	p.join(ends, fork)
 	loose := make([][]end, len(n.Children))
 	isCause := make([]bool, len(n.Children))

@@ -34,3 +34,25 @@ func TestChain(t *testing.T) {
 		t.Errorf("the outcome is not drawn (%v):\n%s", err, text.String())
 	}
 }
+
+// How many actions run at the same time is beside the kind of the workflow.
+func TestLimit(t *testing.T) {
+	children := []outline.Node{{Kind: outline.KindAction, Label: "A"}, {Kind: outline.KindAction, Label: "B"}}
+	for want, n := range map[string]outline.Node{
+		"parallel join, at most 2": {Kind: outline.KindParallelJoin, Label: "at most 2", Children: children},
+		"graph, at most 2":         {Kind: outline.KindGraph, Label: "at most 2", Children: children, After: [][]int{nil, nil}},
+		"graph":                    {Kind: outline.KindGraph, Children: children, After: [][]int{nil, nil}},
+	} {
+		g := &drawing.Graph{}
+		b := Begin(g, &g.Root)
+		b.Add(&g.Root, n, nil)
+		b.End(&g.Root)
+		found := false
+		for _, node := range g.Root.Nodes {
+			found = found || node.Label == want
+		}
+		if !found {
+			t.Errorf("no node is labeled %s: %+v", want, g.Root.Nodes)
+		}
+	}
+}
