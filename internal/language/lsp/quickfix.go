@@ -33,12 +33,16 @@ func (w *workspace) quickFixes(ctx context.Context, d *document, dir *directory,
 			continue
 		}
 		return []codeAction{{
-			Title: r.title, Kind: "quickfix", IsPreferred: true,
+			Title: r.title, Kind: "quickfix", IsPreferred: found.Severity() != diag.Note,
 			Diagnostics: []diagnostic{dir.diagnostic(d, found)},
-			Edit:        workspaceEdit{Changes: map[string][]textEdit{d.uri: {{d.span(r), r.with}}}},
+			Edit:        w.edit(d, r),
 		}}
 	}
 	return nil
+}
+
+func (w *workspace) edit(d *document, r repair) workspaceEdit {
+	return workspaceEdit{Changes: map[string][]textEdit{d.uri: {{d.span(r), r.with}}}}
 }
 
 // repairs returns what a hint may mean, the likeliest first.
@@ -47,6 +51,8 @@ func repairs(d *document, found diag.Diagnostic) []repair {
 	switch found.Code {
 	case diag.UnusedBind, diag.UnusedAlias, diag.DuplicateSelector, diag.UnusedState, diag.NamespaceOfClusterScoped:
 		return []repair{{d.lines(at), "", "Remove it"}}
+	case diag.MayBeEmpty:
+		return []repair{questionMark(d, at)}
 	case diag.MissingBrace:
 		return []repair{{at, " {", "Add a {"}}
 	case diag.UnclosedArguments:
@@ -104,10 +110,16 @@ func (d *document) lines(at ast.Range) ast.Range {
 
 // helps reports whether less is wrong with a document that has the repair.
 func (w *workspace) helps(ctx context.Context, d *document, dir *directory, r repair) bool {
+	repaired := w.repaired(ctx, d, dir, r)
+	return len(repaired.list) < len(dir.list) && repaired.list.Count(diag.Error) <= dir.list.Count(diag.Error)
+}
+
+// repaired returns a directory in which a document has the repair.
+func (w *workspace) repaired(ctx context.Context, d *document, dir *directory, r repair) *directory {
 	repaired := *dir
 	repaired.documents = maps.Clone(dir.documents)
 	content := d.content[:r.Start] + r.with + d.content[r.End:]
 	repaired.documents[d.path] = newDocument(d.path, d.uri, d.version, newText(content, w.utf8))
 	w.analyze(ctx, &repaired)
-	return len(repaired.list) < len(dir.list) && repaired.list.Count(diag.Error) <= dir.list.Count(diag.Error)
+	return &repaired
 }
