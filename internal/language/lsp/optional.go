@@ -37,7 +37,7 @@ func (w *workspace) optional(ctx context.Context, d *document, dir *directory, o
 		if len(after.analysis.Pending) > 0 || len(after.list) > len(dir.list) || after.list.Count(diag.Error) > dir.list.Count(diag.Error) {
 			return nil
 		}
-		return &codeAction{Title: r.title, Kind: "refactor", Edit: w.edit(d, r)}
+		return &codeAction{Title: r.title, Kind: "refactor", Edit: r.edit(d)}
 	}
 	return nil
 }

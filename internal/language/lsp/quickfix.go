@@ -29,19 +29,19 @@ type repair struct {
 // quickFixes returns what the hint of a diagnostic proposes, if less is wrong then.
 func (w *workspace) quickFixes(ctx context.Context, d *document, dir *directory, found diag.Diagnostic) []codeAction {
 	for _, r := range repairs(d, found) {
-		if !w.helps(ctx, d, dir, r) {
+		if !w.repaired(ctx, d, dir, r).isBetter(dir) {
 			continue
 		}
 		return []codeAction{{
 			Title: r.title, Kind: "quickfix", IsPreferred: found.Severity() != diag.Note,
 			Diagnostics: []diagnostic{dir.diagnostic(d, found)},
-			Edit:        w.edit(d, r),
+			Edit:        r.edit(d),
 		}}
 	}
 	return nil
 }
 
-func (w *workspace) edit(d *document, r repair) workspaceEdit {
+func (r repair) edit(d *document) workspaceEdit {
 	return workspaceEdit{Changes: map[string][]textEdit{d.uri: {{d.span(r), r.with}}}}
 }
 
@@ -108,10 +108,9 @@ func (d *document) lines(at ast.Range) ast.Range {
 	return r
 }
 
-// helps reports whether less is wrong with a document that has the repair.
-func (w *workspace) helps(ctx context.Context, d *document, dir *directory, r repair) bool {
-	repaired := w.repaired(ctx, d, dir, r)
-	return len(repaired.list) < len(dir.list) && repaired.list.Count(diag.Error) <= dir.list.Count(diag.Error)
+// isBetter reports whether less is wrong with a directory than with another one.
+func (d *directory) isBetter(than *directory) bool {
+	return len(d.list) < len(than.list) && d.list.Count(diag.Error) <= than.list.Count(diag.Error)
 }
 
 // repaired returns a directory in which a document has the repair.
