@@ -378,6 +378,7 @@ func TestMakeOptional(t *testing.T) {
 		"with a note":      {traffic("Route", "zo█ne"), "CK0703", "quickfix", traffic("Route", "zone?")},
 		"with spaces":      {inLabel("${ target.U█ID }"), "", "refactor", inLabel("${ target.UID? }")},
 		"an empty text":    {inLabel("a-${target.UI█D}"), "", "refactor", inLabel("a-${target.UID?}")},
+		"no such field":    {inLabel("${target.UI█}"), "CK0402", "", ""},
 		"never empty":      {inLabel("${target.Na█me}"), "", "", ""},
 		"optional already": {inLabel("${target.UI█D?}"), "", "", ""},
 		"another state":    {with("${target.Name}-settings\n        }\n", "${target.Name}-settings\n        }\n        more ConfigMap {\n            name=${settings.Na█me}\n        }\n"), "CK0603", "", ""},

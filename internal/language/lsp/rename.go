@@ -51,7 +51,6 @@ func (w *workspace) rename(ctx context.Context, p renameParams) (*workspaceEdit,
 	return all, inGo, nil
 }
 
-
 // edited returns a text with edits, which are in order.
 func edited(t *text, edits []textEdit) string {
 	for _, e := range slices.Backward(edits) {
