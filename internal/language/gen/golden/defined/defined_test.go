@@ -321,8 +321,21 @@ func TestTypedViews(t *testing.T) {
 		t.Errorf("the double has the code %s", *code)
 	}
 
-	reader := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(zone).Build()
-	if missing, err := defined.NewRoutingState(reader, object("Route", "default", "d", nil)).GetZone(t.Context()); missing != nil || err == nil {
+	// So is what is read, once for all actions.
+	target, probe := route("default", "a"), object("Probe", "default", "a", map[string]any{"url": "http://web"})
+	target.SetUID("1")
+	probe.SetLabels(map[string]string{"route": "a"})
+	probe.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(target, target.GroupVersionKind())})
+	states := defined.NewRoutingState(fake.NewClientBuilder().WithObjects(probe).Build(), target)
+	for range 2 {
+		probes, err := states.GetProbes(t.Context())
+		must(t, err)
+		if len(probes) != 1 || *state.Field(&probes[0].Unstructured, "spec", "url") != "http://web" {
+			t.Fatalf("read %v", probes)
+		}
+		must(t, unstructured.SetNestedField(probes[0].Object, "changed", "spec", "url"))
+	}
+	if missing, err := defined.NewRoutingState(nil, object("Route", "default", "d", nil)).GetZone(t.Context()); missing != nil || err == nil {
 		t.Errorf("without spec.zone: %v, %v", missing, err)
 	}
 	var obj client.Object = got // which clients take
