@@ -60,7 +60,7 @@ func newBundler() *bundler { return &bundler{byKey: map[string]*bundle{}} }
 // overview draws a document that is too large for a node for each name: the states in groups by their
 // kind, and the actions in groups by the kinds that they read.
 func (p *painter) overview(states []*ast.State, actions []*ast.Action) {
-	p.frame.Label = fmt.Sprintf("%s: %d states, %d actions, in groups by kind", p.frame.Label, len(states), len(actions))
+	p.frame.Label = fmt.Sprintf("%s: %d states, %d actions, by kind", p.frame.Label, len(states), len(actions))
 	kinds := newBundler()
 	keys := map[string]string{} // of the group of a state, by its name
 	for _, s := range states {

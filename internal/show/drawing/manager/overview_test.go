@@ -45,7 +45,7 @@ func graphOf(t *testing.T, text string) *drawing.Graph {
 func TestOverview(t *testing.T) {
 	g := graphOf(t, document(300, 100))
 	frame := g.Root.Clusters[0]
-	if want := "Large: 300 states, 100 actions, in groups by kind"; frame.Label != want {
+	if want := "Large: 300 states, 100 actions, by kind"; frame.Label != want {
 		t.Errorf("the frame is %q, want %q", frame.Label, want)
 	}
 	nodes, actions, labels := map[string]drawing.Node{}, 0, []string{}
