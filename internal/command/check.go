@@ -108,7 +108,8 @@ func count(n int, what string) string {
 // for "-".
 func inputsOf(args []string, stdin io.Reader) ([]check.Input, error) {
 	if text, ok, err := readInput(args, stdin); ok || err != nil {
-		in := check.Input{Dir: moduleRoot("."), Sources: []check.Source{{File: inputName, Text: text}}}
+		in := check.Input{Sources: []check.Source{{File: inputName, Text: text}}}
+		in.Dir, _ = check.ModuleRoot(".")
 		in.Name, in.Path = check.GoPackage(".")
 		return []check.Input{in}, err
 	}
@@ -130,7 +131,7 @@ func inputsOf(args []string, stdin io.Reader) ([]check.Input, error) {
 		if inputs[i], err = check.Read(dir, byDir[dir]...); err != nil {
 			return nil, problemError(err)
 		}
-		inputs[i].Dir = moduleRoot(dir)
+		inputs[i].Dir, _ = check.ModuleRoot(dir)
 	}
 	return inputs, nil
 }

@@ -229,7 +229,7 @@ func (g *generator) generate(ctx context.Context, t target) (files, skeletons []
 	if err != nil {
 		return nil, nil, err
 	}
-	in.Dir = moduleRoot(t.dir)
+	in.Dir, _ = check.ModuleRoot(t.dir)
 	pkg, list, err := check.Check(ctx, in, g.loader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("checking the documents in %s: %w", t.dir, err)
@@ -360,21 +360,4 @@ func generatedIn(dir string) (map[string][]byte, error) {
 		}
 	}
 	return files, nil
-}
-
-// moduleRoot returns the root of the module that dir is in, so that packages are loaded once per
-// module. It returns dir if there is no module.
-func moduleRoot(dir string) string {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return dir
-	}
-	for root := abs; ; root = filepath.Dir(root) {
-		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-			return root
-		}
-		if filepath.Dir(root) == root {
-			return dir
-		}
-	}
 }

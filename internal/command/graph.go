@@ -43,7 +43,8 @@ func newGraphCommand() *cobra.Command {
 		Use:   "graph [FILE|DIRECTORY|DIRECTORY/...]...",
 		Short: "Draw the managers that documents declare: states, actions, and their dependencies",
 		Long: `Graph draws the managers that documents declare: the target, the states with their selections, the actions, and which
-action reads which state.
+action reads which state. A picture with more than 150 states and actions has the states in groups by their kind, and
+the actions in groups by the kinds that they read; as text, each has its lines.
 
 It reads *.ctrlkit files, by default those in the working directory, or standard input for "-". It checks only the
 syntax of the documents. The extension of the output file determines the format, which is text by default.`,

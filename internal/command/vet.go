@@ -20,6 +20,7 @@ import (
 	"golang.org/x/tools/go/packages"
 
 	"github.com/ctrlkit/ctrlkit/internal/cluster/printable"
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/check"
 	"github.com/ctrlkit/ctrlkit/internal/vet"
 )
 
@@ -201,7 +202,7 @@ func withoutHeading(e packages.Error) string {
 
 // few joins errors, of which it leaves out those that are too many to read.
 func few(found []error) error {
-	if _, err := os.Stat(filepath.Join(moduleRoot("."), "go.mod")); err != nil {
+	if _, inside := check.ModuleRoot("."); !inside {
 		return fmt.Errorf("%w\nthere is no go.mod in this directory or above it", found[0])
 	}
 	sums := func(err error) bool { return strings.Contains(err.Error(), "missing go.sum entry") }

@@ -35,7 +35,7 @@ type API struct {
 	Kind     string
 	Plural   string // of the lower-cased kind; empty for what [Plural] makes of it
 	Children Children
-	Document bool // whether a document of the language reads the Pods of the Deployment
+	Document bool // whether a document of the language reads Pods: those of the Deployment, or those that use the object
 }
 
 // A NameError is a mistake in what the user has named, with the flag that it was named by.
@@ -122,9 +122,6 @@ func (a API) CheckKind() error {
 func (a API) CheckChildren() error {
 	if !slices.Contains(AllChildren, a.Children) {
 		return nameError("children", "%q: want deployment, configmap, external or none", a.Children)
-	}
-	if a.Document && a.Children != ChildrenDeployment {
-		return nameError("document", "reads the Pods of a Deployment: it needs --children deployment, not %s", a.Children)
 	}
 	return nil
 }

@@ -32,7 +32,6 @@ func TestBadNames(t *testing.T) {
 		{"long kind", func(_ *Project, a *API) { a.Kind = "A" + strings.Repeat("b", 63) }, `has 64 characters, more than 63`},
 		{"plural", func(_ *Project, a *API) { a.Plural = "Pages" }, `--plural "Pages": a DNS-1035 label must consist of`},
 		{"children", func(_ *Project, a *API) { a.Children = "pod" }, `--children "pod": want deployment, configmap, external or none`},
-		{"document", func(_ *Project, a *API) { a.Children, a.Document = ChildrenNone, true }, `--document reads the Pods of a Deployment: it needs --children deployment, not none`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, a := guestbook(t.TempDir())

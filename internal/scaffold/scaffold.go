@@ -192,10 +192,22 @@ func (v *values) role() []byte {
 	slices.SortFunc(rules, func(a, b rule) int {
 		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource))
 	})
+	for i := 0; i < len(rules); i++ { // one rule for what has the same verbs
+		for j := len(rules) - 1; j > i; j-- {
+			if rules[i].group == rules[j].group && rules[i].verbs == rules[j].verbs {
+				rules[i].resource += " " + rules[j].resource
+				rules = slices.Delete(rules, j, j+1)
+			}
+		}
+	}
 	var text bytes.Buffer
 	text.WriteString("---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: manager-role\nrules:\n")
 	for _, r := range rules {
-		fmt.Fprintf(&text, "- apiGroups:\n  - %s\n  resources:\n  - %s\n  verbs:\n", r.group, r.resource)
+		fmt.Fprintf(&text, "- apiGroups:\n  - %s\n  resources:\n", r.group)
+		for resource := range strings.FieldsSeq(r.resource) {
+			fmt.Fprintf(&text, "  - %s\n", resource)
+		}
+		text.WriteString("  verbs:\n")
 		for verb := range strings.FieldsSeq(r.verbs) {
 			fmt.Fprintf(&text, "  - %s\n", verb)
 		}

@@ -231,7 +231,7 @@ func TestDiffApplies(t *testing.T) {
 // the project.
 func TestImportsStandInGroups(t *testing.T) {
 	group := regexp.MustCompile(`^\t(?:\w+ )?"(github.com/ctrlkit|example.com|[^/".]+\.[a-z]+|)`)
-	for _, a := range []API{{Children: ChildrenDeployment}, {Children: ChildrenDeployment, Document: true}, {Children: ChildrenConfigMap}, {Children: ChildrenExternal}, {Children: ChildrenNone}} {
+	for _, a := range slices.Concat(kindsOf(false), kindsOf(true)) {
 		project, api := guestbook(t.TempDir())
 		api.Children, api.Document = a.Children, a.Document
 		plan, err := Init(project, api, requirements)
@@ -258,6 +258,15 @@ func TestImportsStandInGroups(t *testing.T) {
 	}
 }
 
+// kindsOf returns a kind with each sort of children.
+func kindsOf(document bool) []API {
+	var kinds []API
+	for _, children := range AllChildren {
+		kinds = append(kinds, API{Children: children, Document: document})
+	}
+	return kinds
+}
+
 // What is written compiles, and generators change none of it: the templates of generated files are
 // what they write.
 func TestWhatIsWrittenCompiles(t *testing.T) {
@@ -274,6 +283,10 @@ func TestWhatIsWrittenCompiles(t *testing.T) {
 		{"configmap", func(_ *Project, a *API) { a.Children = ChildrenConfigMap }},
 		{"external", func(_ *Project, a *API) { a.Children = ChildrenExternal }},
 		{"none", func(_ *Project, a *API) { a.Children = ChildrenNone }},
+		{"deployment and document", func(_ *Project, a *API) { a.Document = true }},
+		{"configmap and document", func(_ *Project, a *API) { a.Children, a.Document = ChildrenConfigMap, true }},
+		{"external and document", func(_ *Project, a *API) { a.Children, a.Document = ChildrenExternal, true }},
+		{"none and document", func(_ *Project, a *API) { a.Children, a.Document = ChildrenNone, true }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.name != "names that collide and are long" {
@@ -285,6 +298,9 @@ func TestWhatIsWrittenCompiles(t *testing.T) {
 			plan, err := Init(project, a, requirements)
 			write(t, plan, err)
 			run(t, dir, "go", "mod", "tidy")
+			if a.Document {
+				run(t, dir, "go", "tool", "ctrlkit", "generate", "./...")
+			}
 			if rings.Exploring() {
 				run(t, dir, "go", "vet", "-tags", "controlplane", "./...")
 			}
@@ -298,7 +314,8 @@ func TestWhatIsWrittenCompiles(t *testing.T) {
 				_ = plan.Diff(&text, false)
 				t.Errorf("controller-gen writes something else than the templates: %v\n%s", err, text.String())
 			}
-			if a.Children == ChildrenExternal {
+			if a.Children == ChildrenExternal || a.Document {
+				run(t, dir, "go", "tool", "ctrlkit", "check", "--strict", "./...")
 				run(t, dir, "go", "tool", "ctrlkit", "vet", "./...")
 				run(t, dir, "go", "test", "./...")
 			}

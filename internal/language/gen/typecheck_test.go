@@ -173,7 +173,11 @@ func drawManager(t *rapid.T, name string, kinds []model.Kind) *model.Manager {
 func refer(t *rapid.T, st, to *model.State) {
 	name := &model.Ref{Source: to.Name + ".Name", State: to, Path: steps("Name"), Text: model.TextString}
 	if to.Kind.Unstructured() {
-		name.Path = []model.Step{{Field: "metadata", Key: true}, {Field: "uid", Key: true}}
+		name.Path = rapid.SampledFrom([][]model.Step{
+			{{Field: "metadata", Key: true}, {Field: "uid", Key: true}},
+			{{Field: "getName", Key: true}}, {{Field: "object", Key: true}}, {{Field: "unstructured", Key: true}}, {{Field: "deepCopyInto", Key: true}},
+			{{Field: "spec", Key: true}, {Field: "a-b", Key: true}}, {{Field: "specAB", Key: true}}, {{Field: "8", Key: true}},
+		}).Draw(t, "path")
 	}
 	v := value(name, rapid.SampledFrom([]any{"", "-x", ref("Name")}).Draw(t, "more"))
 	switch rapid.IntRange(0, 4).Draw(t, "where") {
@@ -213,9 +217,13 @@ func byKeys(states []*model.State) {
 				continue
 			}
 			ref := *part.Ref
-			ref.Path = []model.Step{{Field: "metadata", Key: true}}
-			for _, name := range strings.Split(ref.Source, ".")[1:] {
-				name, each := strings.CutSuffix(strings.TrimSuffix(name, "?default"), "[]")
+			ref.Path = nil
+			names := strings.Split(ref.Source, ".")[1:]
+			if names[0] != "Spec" {
+				ref.Path = []model.Step{{Field: "metadata", Key: true}}
+			}
+			for _, name := range names {
+				name, each := strings.CutSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "?default"), "?"), "[]")
 				name, key, isMap := strings.Cut(strings.TrimSuffix(name, "]"), "[")
 				ref.Path = append(ref.Path, model.Step{Field: unexported(name), Key: true, Each: each})
 				if isMap {

@@ -36,6 +36,8 @@ type managerView struct {
 	Cache        string
 	// Rules are markers by which controller-gen writes the role that reading the states takes.
 	Rules []string
+	// Typed are the types for objects of kinds without Go types.
+	Typed []*typedView
 }
 
 type kindView struct {
@@ -47,7 +49,9 @@ type kindView struct {
 
 type stateView struct {
 	kindView
-	Name, Result          string
+	Name                  string
+	Read, Result          string // the Go type of what is read, and of what the getter returns
+	Typed                 string // the function that makes a Result of a Read, empty if they are the same
 	Getter, Reader, Field string
 	GetterDoc             []string
 	Local                 string // a variable or parameter that holds the state
@@ -160,6 +164,9 @@ func newManagerWriter(manager *model.Manager, imports *imports, names *packageNa
 func (w *managerWriter) write() *managerView {
 	manager := w.manager
 	w.view.Target = w.kind(manager.Target)
+	if manager.Target.Unstructured() && len(manager.FieldsOf(manager.Target)) > 0 {
+		w.typed(manager.Target)
+	}
 	if w.imports.isOutput(manager.Target.Package) {
 		w.view.Markers = "//\n// +kubebuilder:object:generate=false\n"
 	}
@@ -249,6 +256,8 @@ func (w *managerWriter) state(st *model.State) stateView {
 	if st.Owner != nil {
 		view.Owner = rootOf(st.Owner)
 	}
+	view.Read = view.Result
+	w.addTyped(&view, st)
 	if st.Owned == model.OwnershipAny {
 		view.OwnedBy, view.CheckOwner = "state.OwnedBy", "state.CheckOwner"
 	}

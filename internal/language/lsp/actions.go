@@ -23,8 +23,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/language/gen"
 )
 
-// codeActions returns the quick fixes of the diagnostics in a range, and the Go method for an action
-// that has none.
+// codeActions returns the quick fixes of the diagnostics in a range, the question mark for a
+// reference that can have one, and the Go method for an action that has none.
 func (w *workspace) codeActions(ctx context.Context, p codeActionParams) []codeAction {
 	all := []codeAction{}
 	d, dir := w.find(pathOf(p.TextDocument.URI))
@@ -37,6 +37,9 @@ func (w *workspace) codeActions(ctx context.Context, p codeActionParams) []codeA
 		if found.Start.Filename == d.path && r.Start <= end && start <= r.End {
 			all = append(all, w.quickFixes(ctx, d, dir, found)...)
 		}
+	}
+	if action := w.optional(ctx, d, dir, start); action != nil {
+		all = append(all, *action)
 	}
 	if o, ok := nameAt(d.tree, start); ok && o.role == roleAction {
 		if action := w.implement(d, dir, o); action != nil {

@@ -178,7 +178,7 @@ func (c *completer) fieldPath(path string) {
 	}
 	for _, next := range f.JSONFields() {
 		if next.Text || len(next.JSONFields()) > 0 && !next.List {
-			c.add(begun, next.Name, itemField, next.Type, c.goFiles.docAt(next.Position))
+			c.add(begun, next.Name, itemField, next.Type, c.goFiles.fieldDoc(next))
 		}
 	}
 	if len(names) == 3 && names[1] == "metadata" {
@@ -243,6 +243,6 @@ func (c *completer) reference(path string) {
 		if next.Map {
 			label += "["
 		}
-		c.add(begun, label, itemField, next.Type, c.goFiles.docAt(next.Position))
+		c.add(begun, label, itemField, next.Type, c.goFiles.fieldDoc(next))
 	}
 }

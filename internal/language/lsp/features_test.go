@@ -80,6 +80,12 @@ func TestSymbols(t *testing.T) {
 	}
 }
 
+// traffic is a document with a kind of a definition, and a reference to a field of its spec.
+func traffic(kind, field string) string {
+	return "bind traffic.example.com/v1 ./traffic.yaml\n\ndecl Routing for traffic.example.com/v1/" + kind + " {\n    state {\n        pods []Pod {\n            labels/zone=${target.spec." +
+		field + "}\n        }\n    }\n\n    action {\n        Look(pods)\n    }\n}\n"
+}
+
 func TestHover(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text  string
@@ -104,6 +110,9 @@ func TestHover(t *testing.T) {
 		"a field of the JSON form": {with("fields/.status.phase", "fields/.status.ph█ase"), nil, []string{"**phase** `v1.PodPhase`", "Values: `Pending`, `Running`", "by an index of the cache"}},
 		"the target":               {with("${target.Name}-settings", "${tar█get.Name}-settings"), nil, []string{"**Deployment** `apps/v1`"}},
 		"a selector":               {with("            owned", "            own█ed"), nil, []string{"Objects that the target controls"}},
+		"a kind of a definition":   {traffic("Ro█ute", "zone"), []string{"CK0703"}, []string{"**Route** `traffic.example.com/v1`, namespaced", "Route leads requests to a Service."}},
+		"a field of a definition":  {traffic("Route", "zo█ne"), []string{"CK0703"}, []string{"**zone** `string`", "Zone is the code of a Zone."}},
+		"an object of one":         {strings.Replace(traffic("Route", "zone"), "spec", "sp█ec", 1), []string{"CK0703"}, []string{"**spec**", "Spec is the wanted state.\nIt has \"quotes\" and `ticks`."}},
 		"a mistake elsewhere":      {strings.Replace(with("pods []Pod {", "po█ds []Pod {"), "Report(pods)", "Report(pod)", 1), []string{"CK0103"}, []string{"GetPods(ctx)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -363,6 +372,51 @@ func TestNoQuickFix(t *testing.T) {
 	e.call("textDocument/codeAction", object{"textDocument": object{"uri": e.uri("shop.ctrlkit")}, "range": span{at, at}, "context": object{}}, &got)
 	if len(got) > 0 {
 		t.Errorf("got %s", got)
+	}
+}
+
+// A reference that may be empty gets a question mark: as a quick fix of the note, or where an empty
+// text would be a value. What is never empty, is optional, or is in another state gets none.
+func TestMakeOptional(t *testing.T) {
+	inLabel := func(value string) string { return with("labels/app=${target.Name}", "labels/app="+value) }
+	for name, tt := range map[string]struct {
+		text, codes, kind, want string
+	}{
+		"with a note":      {traffic("Route", "zo█ne"), "CK0703", "quickfix", traffic("Route", "zone?")},
+		"with spaces":      {inLabel("${ target.U█ID }"), "", "refactor", inLabel("${ target.UID? }")},
+		"an empty text":    {inLabel("a-${target.UI█D}"), "", "refactor", inLabel("a-${target.UID?}")},
+		"no such field":    {inLabel("${target.UI█}"), "CK0402", "", ""},
+		"never empty":      {inLabel("${target.Na█me}"), "", "", ""},
+		"optional already": {inLabel("${target.UI█D?}"), "", "", ""},
+		"another state":    {with("${target.Name}-settings\n        }\n", "${target.Name}-settings\n        }\n        more ConfigMap {\n            name=${settings.Na█me}\n        }\n"), "CK0603", "", ""},
+		"beside one":       {inLabel("${target.UID}█-a"), "", "refactor", inLabel("${target.UID?}-a")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, at := opened(t, tt.text, strings.Fields(tt.codes)...)
+			var all, got []struct {
+				Title, Kind string
+				IsPreferred bool
+				Edit        changes
+			}
+			e.call("textDocument/codeAction", object{"textDocument": object{"uri": e.uri("shop.ctrlkit")}, "range": span{at, at}, "context": object{}}, &all)
+			for _, action := range all {
+				if strings.HasPrefix(action.Title, "Make the reference optional") {
+					got = append(got, action)
+				}
+			}
+			if tt.kind == "" {
+				if len(got) > 0 {
+					t.Errorf("got %+v", got)
+				}
+				return
+			}
+			if len(got) != 1 || got[0].Kind != tt.kind || got[0].IsPreferred {
+				t.Fatalf("got %+v of %+v", got, all)
+			}
+			if text := apply(strings.Replace(tt.text, cursor, "", 1), got[0].Edit.Changes[e.uri("shop.ctrlkit")]); text != tt.want {
+				t.Errorf("got %s", text)
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@
 package lsp
 
 import (
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/check"
 	"github.com/ctrlkit/ctrlkit/internal/language/gen"
 )
 
@@ -119,6 +121,9 @@ func (f *goFile) methodsOf(receiver string) int {
 	})
 	return n
 }
+
+// fieldDoc returns the description of a field: of its definition, or of the Go source.
+func (g goFiles) fieldDoc(f check.Field) string { return cmp.Or(f.Doc, g.docAt(f.Position)) }
 
 // docAt returns the comment of what is declared at a line of a Go file: a field or a type.
 func (g goFiles) docAt(at token.Position) string {

@@ -4,6 +4,7 @@
 package lsp
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -93,7 +94,7 @@ func (h *describer) kind(word string) string {
 		scope = "cluster-scoped"
 	}
 	text := fmt.Sprintf("**%s** `%s`, %s\n\n`%s`\n\n", k.Kind.Kind, k.APIVersion(), scope, k.Source)
-	return text + h.goFiles.docAt(k.Position())
+	return text + cmp.Or(k.Doc, h.goFiles.docAt(k.Position()))
 }
 
 func (h *describer) stateNamed(name string) string {
@@ -196,7 +197,7 @@ func rootOf(d *document, dir *directory, decl *ast.Decl, name string) (check.Fie
 }
 
 func (h *describer) field(f check.Field) string {
-	text := fmt.Sprintf("**%s** `%s`\n\n%s", f.Name, f.Type, h.goFiles.docAt(f.Position))
+	text := fmt.Sprintf("**%s** `%s`\n\n%s", f.Name, f.Type, h.goFiles.fieldDoc(f))
 	if len(f.Values) > 0 && len(f.Values) <= mostValues {
 		text += "\n\nValues: `" + strings.Join(f.Values, "`, `") + "`"
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
 
@@ -197,6 +198,7 @@ func (e *editor) at(name string, p place) object {
 // codes waits until the server has said that a version of a document has these codes, in order.
 func (e *editor) codes(name string, version int, want ...string) diagnosis {
 	e.t.Helper()
+	late := time.After(time.Minute)
 	for {
 		e.mu.Lock()
 		d, ok := e.diagnosed[e.uri(name)]
@@ -210,7 +212,7 @@ func (e *editor) codes(name string, version int, want ...string) diagnosis {
 		}
 		select {
 		case <-e.news:
-		case <-e.t.Context().Done():
+		case <-late:
 			e.t.Fatalf("version %d of %s has %v, want %v", version, name, d, want)
 		}
 	}

@@ -29,16 +29,20 @@ type repair struct {
 // quickFixes returns what the hint of a diagnostic proposes, if less is wrong then.
 func (w *workspace) quickFixes(ctx context.Context, d *document, dir *directory, found diag.Diagnostic) []codeAction {
 	for _, r := range repairs(d, found) {
-		if !w.helps(ctx, d, dir, r) {
+		if !w.repaired(ctx, d, dir, r).isBetter(dir) {
 			continue
 		}
 		return []codeAction{{
-			Title: r.title, Kind: "quickfix", IsPreferred: true,
+			Title: r.title, Kind: "quickfix", IsPreferred: found.Severity() != diag.Note,
 			Diagnostics: []diagnostic{dir.diagnostic(d, found)},
-			Edit:        workspaceEdit{Changes: map[string][]textEdit{d.uri: {{d.span(r), r.with}}}},
+			Edit:        r.edit(d),
 		}}
 	}
 	return nil
+}
+
+func (r repair) edit(d *document) workspaceEdit {
+	return workspaceEdit{Changes: map[string][]textEdit{d.uri: {{d.span(r), r.with}}}}
 }
 
 // repairs returns what a hint may mean, the likeliest first.
@@ -51,6 +55,8 @@ func repairs(d *document, found diag.Diagnostic) []repair {
 		line, added := d.lines(at), strings.TrimPrefix(found.Hint, "add ")
 		indent := d.content[line.Start : line.Start+len(d.content[line.Start:line.End])-len(strings.TrimLeft(d.content[line.Start:line.End], " \t"))]
 		return []repair{{ast.Range{Start: line.End, End: line.End}, indent + added + "\n", "Add " + added}}
+	case diag.MayBeEmpty:
+		return []repair{questionMark(d, at)}
 	case diag.MissingBrace:
 		return []repair{{at, " {", "Add a {"}}
 	case diag.UnclosedArguments:
@@ -106,12 +112,17 @@ func (d *document) lines(at ast.Range) ast.Range {
 	return r
 }
 
-// helps reports whether less is wrong with a document that has the repair.
-func (w *workspace) helps(ctx context.Context, d *document, dir *directory, r repair) bool {
+// isBetter reports whether less is wrong with a directory than with another one.
+func (d *directory) isBetter(than *directory) bool {
+	return len(d.list) < len(than.list) && d.list.Count(diag.Error) <= than.list.Count(diag.Error)
+}
+
+// repaired returns a directory in which a document has the repair.
+func (w *workspace) repaired(ctx context.Context, d *document, dir *directory, r repair) *directory {
 	repaired := *dir
 	repaired.documents = maps.Clone(dir.documents)
 	content := d.content[:r.Start] + r.with + d.content[r.End:]
 	repaired.documents[d.path] = newDocument(d.path, d.uri, d.version, newText(content, w.utf8))
 	w.analyze(ctx, &repaired)
-	return len(repaired.list) < len(dir.list) && repaired.list.Count(diag.Error) <= dir.list.Count(diag.Error)
+	return &repaired
 }

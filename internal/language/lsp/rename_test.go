@@ -19,22 +19,58 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
-// After a name has been renamed, the Go of the document has the new one, and compiles.
-func TestRenameInGo(t *testing.T) {
-	rings.Test(t, "loads Go packages")
+// seed is a session with the document of the seed, whose packages are loaded.
+func seed(t *testing.T) (e *editor, text string) {
+	t.Helper()
 	here, err := build.ImportDir(".", build.FindOnly)
 	must(t, err)
 	dir, err := filepath.Abs(filepath.Join(here.Dir, "../gen/golden/seed/manager"))
 	must(t, err)
-	e := newEditor(t, check.GoLoader{}, object{}, nil)
+	e = newEditor(t, check.GoLoader{}, object{}, nil)
 	e.dir = dir
 	content, err := os.ReadFile(e.path("cronjob.ctrlkit"))
 	must(t, err)
-	text := string(content)
+	text = string(content)
 	e.open("cronjob.ctrlkit", strings.Replace(text, "${target.Name}", "${target.Nmae}", 1))
 	e.codes("cronjob.ctrlkit", 1, "CK0402")
 	e.replace("cronjob.ctrlkit", 2, text)
 	e.codes("cronjob.ctrlkit", 2)
+	return e, text
+}
+
+// While the packages are loaded in which a name is renamed, other requests are answered, and a change of
+// the document makes the edits void.
+func TestRenameWhilePackagesAreLoaded(t *testing.T) {
+	rings.Test(t, "loads Go packages")
+	e, text := seed(t)
+	for _, changed := range []bool{false, true} {
+		params := e.at("cronjob.ctrlkit", endOf(text[:regexp.MustCompile(`RunNextScheduledJob`).FindStringIndex(text)[1]]))
+		params["newName"] = "StartNextJob"
+		waiter, err := e.conn.DispatchCall(t.Context(), "textDocument/rename", params)
+		must(t, err)
+		renamed := make(chan error, 1)
+		go func() { renamed <- waiter.Wait(t.Context(), &changes{}) }()
+		if changed {
+			e.replace("cronjob.ctrlkit", 3, text+"\n")
+			e.codes("cronjob.ctrlkit", 3)
+		}
+		e.call("textDocument/hover", e.at("cronjob.ctrlkit", place{}), nil)
+		select {
+		case err := <-renamed:
+			t.Fatalf("the name was renamed before the packages were loaded: %v", err)
+		default:
+		}
+		if err := <-renamed; (err != nil) != changed || changed && !strings.Contains(err.Error(), "has changed in the meantime") {
+			t.Errorf("changed %v: %v", changed, err)
+		}
+	}
+}
+
+// After a name has been renamed, the Go of the document has the new one, and compiles.
+func TestRenameInGo(t *testing.T) {
+	rings.Test(t, "loads Go packages")
+	e, text := seed(t)
+	dir := e.dir
 	for old, now := range map[string]string{"RunNextScheduledJob": "StartNextJob", "jobs": "runs", "CronJobControllerManager": "Cron"} {
 		t.Run(old, func(t *testing.T) {
 			if old != "RunNextScheduledJob" {

@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sourcegraph/jsonrpc2"
 	"golang.org/x/tools/go/packages"
 
 	"github.com/ctrlkit/ctrlkit/internal/language/gen"
@@ -29,15 +30,19 @@ import (
 // an action, and other Go of the module.
 type goRenamer struct {
 	*workspace
-	dir   *directory
-	names map[string]string // the new name of what is declared in a line, by FILE:LINE:NAME
-	edits map[string][]textEdit
-	seen  map[string]bool // places with an edit
+	document    *document // as it was
+	dir         directory // as it was
+	generated   *goFile
+	regenerated string
+	names       map[string]string // the new name of what is declared in a line, by FILE:LINE:NAME
+	packages    []*packages.Package
+	edits       map[string][]textEdit
+	seen        map[string]bool // places with an edit
 }
 
-// renameGo returns the edits in Go files for a document that is renamed, by URI. It is an error if the
+// renameGo returns what renames the Go of a document with the text renamed. It is an error if the
 // generated file is not up to date: what has which name would not be known.
-func (w *workspace) renameGo(ctx context.Context, d *document, dir *directory, renamed string) (map[string][]textEdit, error) {
+func (w *workspace) renameGo(ctx context.Context, d *document, dir *directory, renamed string) (*goRenamer, error) {
 	before, err := w.generate(ctx, d, dir, d.content)
 	if err != nil {
 		return nil, err
@@ -51,21 +56,40 @@ func (w *workspace) renameGo(ctx context.Context, d *document, dir *directory, r
 	if file == nil || file.content != string(before.Content) {
 		return nil, fmt.Errorf("%s is not up to date: run ctrlkit generate first", before.Name)
 	}
-	g := &goRenamer{workspace: w, dir: dir, edits: map[string][]textEdit{}, seen: map[string]bool{}}
-	if g.names, err = renamedNames(path, before.Content, after.Content); err != nil {
-		return nil, err
+	g := &goRenamer{
+		workspace: w, document: d, dir: *dir, generated: file, regenerated: string(after.Content),
+		edits: map[string][]textEdit{}, seen: map[string]bool{},
 	}
-	loaded, err := packages.Load(&packages.Config{Context: ctx, Dir: dir.root, Tests: true, Mode: packages.LoadSyntax}, g.users()...)
-	if err != nil {
-		return nil, fmt.Errorf("loading the Go that uses the name: %w", err)
+	g.names, err = renamedNames(path, before.Content, after.Content)
+	return g, err
+}
+
+// load loads the packages that use the names, which takes seconds. It touches nothing that another
+// request does.
+func (g *goRenamer) load(ctx context.Context) (err error) {
+	config := &packages.Config{Context: ctx, Dir: g.dir.root, Tests: true, Mode: packages.LoadSyntax}
+	if g.packages, err = packages.Load(config, g.users()...); err != nil {
+		return fmt.Errorf("loading the Go that uses the name: %w", err)
 	}
-	for _, p := range loaded {
+	return nil
+}
+
+// errChanged is the answer to a request about a text that has changed before it could be answered.
+var errChanged = &jsonrpc2.Error{Code: codeContentModified, Message: "the document or the Go of it has changed in the meantime: rename again"}
+
+// all returns the edits in Go files, by URI.
+func (g *goRenamer) all() (map[string][]textEdit, error) {
+	path := g.generated.path
+	if now, _ := g.find(g.document.path); now != g.document || g.goFiles.file(path) != g.generated {
+		return nil, errChanged
+	}
+	for _, p := range g.packages {
 		g.implementations(p)
 	}
-	for _, p := range loaded {
+	for _, p := range g.packages {
 		g.uses(p, path)
 	}
-	g.edits[uriOf(path)] = newText(file.content, w.utf8).replaced(string(after.Content))
+	g.edits[uriOf(path)] = newText(g.generated.content, g.utf8).replaced(g.regenerated)
 	return g.edits, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -36,14 +37,15 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, options Options) er
 	ctx, cancel := context.WithCancel(ctx)
 	s := &server{ctx: ctx, workspace: newWorkspace(options), exit: make(chan struct{})}
 	defer s.workspace.packages.running.Wait()
+	defer s.loading.Wait()
 	defer cancel()
 	s.workspace.packages.loaded = s.loaded
 	answers := newOutbox(out)
 	stream := jsonrpc2.NewBufferedStream(&pipe{in, answers}, jsonrpc2.VSCodeObjectCodec{})
 	// The handler returns only after it has answered: requests are answered in the order in which
-	// they come.
+	// they come, except those that load packages.
 	s.mu.Lock()
-	s.conn = jsonrpc2.NewConn(ctx, stream, jsonrpc2.HandlerWithError(s.handle))
+	s.conn = jsonrpc2.NewConn(ctx, stream, s)
 	s.mu.Unlock()
 	defer s.conn.Close() //nolint:errcheck // nothing is left to be written
 	select {
@@ -75,6 +77,8 @@ func (*pipe) Close() error { return nil }
 type server struct {
 	ctx  context.Context //nolint:containedctx // that of the session, for what is loaded beside the requests
 	exit chan struct{}
+	// loading are the requests that load packages.
+	loading sync.WaitGroup
 
 	// mu is held while a message is handled, and while packages that have been loaded are taken over.
 	mu        sync.Mutex
@@ -137,7 +141,29 @@ func about[R any](do func(*workspace, *document, *directory, int) (R, error)) fu
 	})
 }
 
-func (s *server) handle(_ context.Context, _ *jsonrpc2.Conn, r *jsonrpc2.Request) (any, error) {
+// A later is the result of a request that takes seconds. It is called without the lock, so that other
+// messages are handled in the meantime.
+type later func() (any, error)
+
+// Handle implements [jsonrpc2.Handler].
+func (s *server) Handle(ctx context.Context, conn *jsonrpc2.Conn, r *jsonrpc2.Request) {
+	result, err := s.handle(r)
+	answer := jsonrpc2.HandlerWithError(func(context.Context, *jsonrpc2.Conn, *jsonrpc2.Request) (any, error) {
+		return result, asError(err)
+	})
+	wait, ok := result.(later)
+	if !ok {
+		answer.Handle(ctx, conn, r)
+		return
+	}
+	s.loading.Go(func() {
+		result, err = wait()
+		answer.Handle(ctx, conn, r)
+	})
+}
+
+// handle returns the answer to a message.
+func (s *server) handle(r *jsonrpc2.Request) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	methods := requests
@@ -152,15 +178,23 @@ func (s *server) handle(_ context.Context, _ *jsonrpc2.Conn, r *jsonrpc2.Request
 	if r.Params != nil {
 		params = *r.Params
 	}
-	result, err := do(s, params)
-	if err != nil && !errors.As(err, new(*jsonrpc2.Error)) {
-		err = &jsonrpc2.Error{Code: codeRequestFailed, Message: err.Error()}
-	}
-	return result, err
+	return do(s, params)
 }
 
-// codeRequestFailed is the protocol's code for a request that is right and cannot be answered.
-const codeRequestFailed = -32803
+// asError returns an error as the protocol has it.
+func asError(err error) error {
+	if err == nil || errors.As(err, new(*jsonrpc2.Error)) {
+		return err
+	}
+	return &jsonrpc2.Error{Code: codeRequestFailed, Message: err.Error()}
+}
+
+const (
+	// codeRequestFailed is the protocol's code for a request that is right and cannot be answered.
+	codeRequestFailed = -32803
+	// codeContentModified is its code for one about a text that has changed.
+	codeContentModified = -32801
+)
 
 func (s *server) initialize(p initializeParams) (any, error) {
 	encoding := "utf-16"
@@ -225,7 +259,22 @@ func (s *server) references(p referenceParams) (any, error) {
 	return s.workspace.references(s.ctx, p), nil
 }
 
-func (s *server) rename(p renameParams) (any, error) { return s.workspace.rename(s.ctx, p) }
+func (s *server) rename(p renameParams) (any, error) {
+	edit, inGo, err := s.workspace.rename(s.ctx, p)
+	if err != nil || inGo == nil {
+		return edit, err
+	}
+	return later(func() (any, error) {
+		if err := inGo.load(s.ctx); err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		all, err := inGo.all()
+		maps.Copy(edit.Changes, all)
+		return edit, err
+	}), nil
+}
 
 func (s *server) codeActions(p codeActionParams) (any, error) {
 	return s.workspace.codeActions(s.ctx, p), nil

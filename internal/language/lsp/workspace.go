@@ -7,7 +7,6 @@ import (
 	"context"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -131,7 +130,7 @@ func (d *document) isOpen() bool { return d.version != nil }
 // refresh reads what is not open in the editor again, and analyzes the documents.
 func (w *workspace) refresh(ctx context.Context, dir *directory) {
 	maps.DeleteFunc(dir.documents, func(_ string, d *document) bool { return !d.isOpen() })
-	dir.root = moduleRoot(dir.path)
+	dir.root, _ = check.ModuleRoot(dir.path)
 	read, err := check.Read(dir.path)
 	if err != nil { // no document has been saved, or the directory is not there
 		read.Name, read.Path = check.GoPackage(dir.path)
@@ -193,17 +192,4 @@ func (w *workspace) changedOnDisk(ctx context.Context, paths []string) []*direct
 		}
 	}
 	return dirs
-}
-
-// moduleRoot returns the directory at or above dir that has a go.mod, the root of the file
-// system if there is none.
-func moduleRoot(dir string) string {
-	for root := dir; ; root = filepath.Dir(root) {
-		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-			return root
-		}
-		if filepath.Dir(root) == root {
-			return root
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"go/token"
 	"go/types"
+	"reflect"
 	"slices"
 
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/ast"
@@ -74,8 +75,10 @@ type Kind struct {
 	model.Kind
 	// Source is the Go package or the definitions that the type is from.
 	Source string
-	typ    *kindType
-	fset   *token.FileSet
+	// Doc is the description in a definition.
+	Doc  string
+	typ  *kindType
+	fset *token.FileSet
 }
 
 // Kind returns the kind that a word of a document means, an alias or another name, and reports
@@ -96,7 +99,7 @@ func (a *Analysis) Kind(file, word string) (Kind, bool) {
 	}
 	kind := Kind{Kind: ref.typ.Kind, Source: sourceOf(ref.path), typ: ref.typ}
 	if p := a.checker.packages[ref.path]; p != nil {
-		kind.fset = p.Fset
+		kind.fset, kind.Doc = p.Fset, p.Facts.Docs[kind.Kind.Kind]
 	}
 	return kind, true
 }
@@ -117,6 +120,8 @@ type Field struct {
 	Name, Type string
 	// Position is where the Go field is declared. It is not valid if that is not known.
 	Position token.Position
+	// Doc is the description in a definition.
+	Doc string
 	// Text reports whether the field can be text; List whether it is a list; Map whether it is a map
 	// of texts.
 	Text, List, Map bool
@@ -200,11 +205,23 @@ func (f Field) at(name string, walk goWalk) Field {
 	next.Map = within.key("key")
 	if s, ok := deref(f.walk.current).Underlying().(*types.Struct); ok {
 		next.Position = f.kind.position(fieldPos(deref(f.walk.current), s, name))
+		plain, _, _ := ast.Word{Text: name}.Step()
+		next.Doc = description(s, plain)
 	}
 	if named, ok := types.Unalias(deref(walk.current)).(*types.Named); ok && named.Obj().Pkg() != nil {
 		next.Values = constantsOf(named.Obj().Pkg(), named.Obj().Name())
 	}
 	return next
+}
+
+// description returns that of a field of a definition.
+func description(s *types.Struct, name string) string {
+	for i := range s.NumFields() {
+		if f := s.Field(i); isKey(f) && f.Name() == name {
+			return reflect.StructTag(s.Tag(i)).Get(docTag)
+		}
+	}
+	return ""
 }
 
 // fieldPos returns where the field with a Go or JSON name is declared.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -318,7 +319,7 @@ func TestSurroundings(t *testing.T) {
 	}{
 		{"no module", "", "cannot load Go package k8s.io/api/apps/v1: the document is not in a Go module", "create a module: go mod init", ""},
 		{"module without Kubernetes", "module example.com/m\n\ngo 1.26\n",
-			"cannot load Go package k8s.io/api/apps/v1: no required module provides package k8s.io/api/apps/v1", "add the module: go get k8s.io/api", ""},
+			"cannot load Go package k8s.io/api/apps/v1: no required module provides package k8s.io/api/apps/v1", "add the module: go get k8s.io/api/apps/v1", ""},
 		{"malformed go.mod", "module example.com/m\n\nnonsense\n", "", "",
 			"loading Go packages: go: errors parsing go.mod: go.mod:3: unknown directive: nonsense"},
 	} {
@@ -341,5 +342,40 @@ func TestSurroundings(t *testing.T) {
 				t.Errorf("got %v, %v", list, err)
 			}
 		})
+	}
+}
+
+// A package whose imports can't be loaded, because go.sum is not complete, is not said to have no kinds:
+// go get of a module leaves go.sum so.
+func TestIncompleteSums(t *testing.T) {
+	rings.Test(t, "runs the go command")
+	dir := t.TempDir()
+	mod, err := os.ReadFile("../../../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := os.ReadFile("../../../../go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sums strings.Builder
+	for line := range strings.Lines(string(all)) {
+		if strings.Contains(line, "/go.mod h1:") || strings.HasPrefix(line, "k8s.io/api ") {
+			sums.WriteString(line)
+		}
+	}
+	version := regexp.MustCompile(`(?m)^\tk8s.io/api (\S+)`).FindStringSubmatch(string(mod))[1]
+	goLine := regexp.MustCompile(`(?m)^go .*$`).FindString(string(mod))
+	for name, text := range map[string]string{"go.mod": "module example.com/m\n\n" + goLine + "\n\nrequire k8s.io/api " + version + "\n", "go.sum": sums.String()} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	doc := []byte("decl Rollout for Deployment {\n    action {\n        Look()\n    }\n}\n")
+	in := check.Input{Dir: dir, Sources: []check.Source{{File: "a.ctrlkit", Text: doc}}}
+	_, list, err := check.Check(t.Context(), in, check.GoLoader{})
+	if err != nil || len(list) != 1 || list[0].Code != diag.PackageNotLoaded || list[0].Hint != "run: go get k8s.io/api/apps/v1@"+version ||
+		!strings.Contains(list[0].Message, "missing go.sum entry for module providing package k8s.io/apimachinery/") {
+		t.Errorf("got %v, %v", list, err)
 	}
 }

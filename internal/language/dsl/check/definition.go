@@ -11,6 +11,7 @@ import (
 	"go/types"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/mod/module"
@@ -52,7 +53,7 @@ func sourceOf(key string) string {
 }
 
 func noPackage() *Package {
-	return &Package{Definitions: true, Facts: Facts{ClusterScoped: map[string]bool{}, Resources: map[string]string{}}}
+	return &Package{Definitions: true, Facts: Facts{ClusterScoped: map[string]bool{}, Resources: map[string]string{}, Docs: map[string]string{}}}
 }
 
 // NewDefinitions returns the package with a key that has the kinds of a group and version, which
@@ -72,6 +73,9 @@ func NewDefinitions(key, label string, list []*definitions.Definition) *Package 
 				(&schemaTypes{pkg}).addKind(d, version)
 				p.Facts.ClusterScoped[d.Spec.Names.Kind] = d.Spec.Scope == apiextensionsv1.ClusterScoped
 				p.Facts.Resources[d.Spec.Names.Kind] = d.Spec.Names.Plural
+				if version.Schema != nil && version.Schema.OpenAPIV3Schema != nil {
+					p.Facts.Docs[d.Spec.Names.Kind] = version.Schema.OpenAPIV3Schema.Description
+				}
 			}
 		}
 	}
@@ -135,17 +139,24 @@ func (s *schemaTypes) addKind(d *definitions.Definition, version *apiextensionsv
 	for _, name := range []string{"apiVersion", "kind", "metadata"} {
 		delete(properties, name)
 	}
-	fields, _ := s.fields(kind, properties, nil)
-	s.pkg.Scope().Insert(named(kind, types.NewStruct(append(fields, field("metadata", metadataType)), nil)).Obj())
+	// That spec need not be set is nothing to say of each reference.
+	fields, tags := s.fields(kind, properties, slices.Collect(maps.Keys(properties)))
+	s.pkg.Scope().Insert(named(kind, types.NewStruct(append(fields, field("metadata", metadataType)), tags)).Obj())
 }
 
-// fields returns the fields of an object, sorted, and their tags, which say of a field that it need
-// not be set, and has no default.
+// docTag is the key of the description in the tag of a field.
+const docTag = "doc"
+
+// fields returns the fields of an object, sorted, and their tags, which have the description of a
+// field, and say that it need not be set and has no default.
 func (s *schemaTypes) fields(way string, properties map[string]apiextensionsv1.JSONSchemaProps, required []string) (fields []*types.Var, tags []string) {
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		schema, tag := properties[name], ""
 		if schema.Default == nil && !slices.Contains(required, name) {
 			tag = `json:",omitempty"`
+		}
+		if schema.Description != "" {
+			tag += " " + docTag + ":" + strconv.Quote(schema.Description)
 		}
 		fields, tags = append(fields, field(name, s.typeOf(way+"."+name, &schema))), append(tags, tag)
 	}

@@ -20,6 +20,8 @@ type Facts struct {
 	ClusterScoped map[string]bool
 	// Resources holds, by the names of the types, the names of the resources that markers give.
 	Resources map[string]string
+	// Docs holds the descriptions of kinds from definitions. Those of Go types are in their source.
+	Docs map[string]string
 }
 
 // ReadFacts reads the group from a variable GroupVersion or SchemeGroupVersion or from a marker

@@ -15,6 +15,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -112,6 +113,9 @@ func newPackage(pkg *packages.Package) *Package {
 	if len(pkg.Errors) > 0 {
 		p.Problem = pkg.Errors[0].Msg
 	}
+	if problem, remedy := missingSum(pkg); problem != "" {
+		return &Package{Problem: problem, Hint: "run: " + remedy}
+	}
 	if len(pkg.GoFiles) == 0 || pkg.Types == nil || pkg.Types.Name() == "" {
 		p.Types = nil
 		if p.Problem == "" {
@@ -123,6 +127,21 @@ func newPackage(pkg *packages.Package) *Package {
 		p.Facts = ReadFacts(parseAll(pkg.GoFiles))
 	}
 	return p
+}
+
+// missingSum returns what the go command says of an import of the package that it can't load because
+// go.sum lacks the module, and the command that it proposes. Without that import no kind would look
+// like one.
+func missingSum(pkg *packages.Package) (problem, remedy string) {
+	for _, path := range slices.Sorted(maps.Keys(pkg.Imports)) {
+		for _, e := range pkg.Imports[path].Errors {
+			problem, remedy, ok := strings.Cut(e.Msg, "; to add:")
+			if ok && strings.HasPrefix(problem, "missing go.sum entry") {
+				return problem, strings.TrimSpace(remedy)
+			}
+		}
+	}
+	return "", ""
 }
 
 // parseAll reads source files for their comments. What cannot be read has no facts.

@@ -314,8 +314,7 @@ func (d *document) reportNotLoaded(at ast.Node, path string, p *Package) {
 		problem = "the document is not in a Go module"
 		hint = "create a module: go mod init"
 	case lookupBuiltin(path) != nil:
-		root, _, _ := strings.Cut(strings.TrimPrefix(path, "k8s.io/"), "/")
-		hint = "add the module: go get k8s.io/" + root
+		hint = "add the module: go get " + path // with the modules that the package imports
 	case strings.Contains(problem, "is not in std"):
 		problem = "there is no such package"
 		hint = "check the path: go.mod requires no module that it begins with"

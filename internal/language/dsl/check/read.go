@@ -91,18 +91,32 @@ func GoPackage(dir string) (name, importPath string) {
 }
 
 func importPathOf(dir string) string {
-	for root := dir; ; root = filepath.Dir(root) {
-		text, err := os.ReadFile(filepath.Join(root, "go.mod"))
-		if err == nil {
-			module := modfile.ModulePath(text)
-			rel, err := filepath.Rel(root, dir)
-			if module == "" || err != nil {
-				return ""
-			}
-			return path.Join(module, filepath.ToSlash(rel))
+	root, _ := ModuleRoot(dir)
+	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		return ""
+	}
+	module := modfile.ModulePath(text)
+	rel, err := filepath.Rel(root, dir)
+	if module == "" || err != nil {
+		return ""
+	}
+	return path.Join(module, filepath.ToSlash(rel))
+}
+
+// ModuleRoot returns the directory at or above dir that has a go.mod: the root of the Go module that
+// dir is in, for which packages are loaded. It returns dir and false if there is none.
+func ModuleRoot(dir string) (root string, found bool) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return dir, false
+	}
+	for root := abs; ; root = filepath.Dir(root) {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			return root, true
 		}
 		if filepath.Dir(root) == root {
-			return ""
+			return dir, false
 		}
 	}
 }

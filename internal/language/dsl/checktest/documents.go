@@ -15,7 +15,7 @@ import (
 
 // Documents returns every document of the repository and its tests by a name, right and wrong ones.
 func Documents() (map[string]string, error) {
-	module, err := moduleRoot()
+	module, err := thisModule()
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ type class struct {
 
 // ReadGrammar reads grammar.ebnf. It is an error if a production is missing, or is not used.
 func ReadGrammar() (*Grammar, error) {
-	root, err := moduleRoot()
+	root, err := thisModule()
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,8 @@ import (
 	"regexp"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/ctrlkit/ctrlkit/internal/language/dsl/check"
 )
 
 //go:embed testdata/demo.txtar
@@ -28,7 +30,7 @@ var moduleLine = regexp.MustCompile(`(?m)^module .*$`)
 // requirements of the module around the working directory, so that it needs nothing that the test
 // itself does not need.
 func WriteModule(dir string) error {
-	root, err := moduleRoot()
+	root, err := thisModule()
 	if err != nil {
 		return err
 	}
@@ -54,19 +56,11 @@ func WriteModule(dir string) error {
 	)
 }
 
-// moduleRoot returns the directory at or above the working directory that has a go.mod.
-func moduleRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
+// thisModule returns the root of the Go module that the working directory is in.
+func thisModule() (string, error) {
+	root, found := check.ModuleRoot(".")
+	if !found {
+		return "", errors.New("finding go.mod: the working directory is in no Go module")
 	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		if filepath.Dir(dir) == dir {
-			return "", errors.New("finding go.mod: the working directory is in no Go module")
-		}
-		dir = filepath.Dir(dir)
-	}
+	return root, nil
 }

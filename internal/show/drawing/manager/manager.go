@@ -51,6 +51,10 @@ type painter struct {
 func (p *painter) draw(decl *ast.Decl) {
 	p.target = p.g.AddNode(p.frame, drawing.Node{Shape: drawing.Head, Tone: drawing.Active, Label: decl.Kind.Text, Details: []string{"target"}})
 	states, actions := contents(decl)
+	if len(states)+len(actions) > mostAlone {
+		p.overview(states, actions)
+		return
+	}
 	for _, s := range states {
 		id := p.g.AddNode(p.frame, drawing.Node{Shape: drawing.Store, Tone: drawing.Waiting, Label: stateHeading(s), Details: selectors(s)})
 		p.g.Connect(p.target, id)

@@ -61,7 +61,7 @@ type actions struct {
 var _ RoutingImpl = (*actions)(nil)
 
 // KeepProbe makes the Probe, whose URL is that of the Service, or empty without a Service.
-func (a *actions) KeepProbe(ctx context.Context, _ logr.Logger, service, fallback *corev1.Service, probes []unstructured.Unstructured, settings *corev1.ConfigMap) (ctrl.Result, error) {
+func (a *actions) KeepProbe(ctx context.Context, _ logr.Logger, service, fallback *corev1.Service, probes []RoutingProbe, settings *corev1.ConfigMap) (ctrl.Result, error) {
 	scheme, url := "http", ""
 	if settings != nil && settings.Data["scheme"] != "" {
 		scheme = settings.Data["scheme"]
@@ -70,12 +70,13 @@ func (a *actions) KeepProbe(ctx context.Context, _ logr.Logger, service, fallbac
 		service = fallback
 	}
 	if service != nil {
-		url = fmt.Sprintf("%s://%s:%s", scheme, service.Name, *state.Field(a.target, "spec", "service", "port"))
+		port, _ := (&RoutingRoute{*a.target}).SpecServicePort()
+		url = fmt.Sprintf("%s://%s:%d", scheme, service.Name, port)
 	}
 	if len(probes) == 0 {
 		return ctrl.Result{}, a.createProbe(ctx, url)
 	}
-	if have := state.Field(&probes[0], "spec", "url"); have != nil && *have == url {
+	if have := state.Field(&probes[0].Unstructured, "spec", "url"); have != nil && *have == url {
 		return ctrlkit.NoRequeue()
 	}
 	probes[0].Object["spec"] = map[string]any{"url": url}
@@ -99,7 +100,7 @@ func (a *actions) createProbe(ctx context.Context, url string) error {
 }
 
 // Report writes the status.
-func (a *actions) Report(ctx context.Context, _ logr.Logger, zone *unstructured.Unstructured, sharing []unstructured.Unstructured, ca *corev1.ConfigMap, peers []unstructured.Unstructured,
+func (a *actions) Report(ctx context.Context, _ logr.Logger, zone *RoutingZone, sharing []RoutingRoute, ca *corev1.ConfigMap, peers []RoutingRoute,
 	backends []corev1.Service, hosts []corev1.ConfigMap,
 ) (ctrl.Result, error) {
 	status := map[string]any{"sharing": int64(len(sharing)), "peers": int64(len(peers)), "found": int64(len(backends) + len(hosts))}
@@ -107,8 +108,11 @@ func (a *actions) Report(ctx context.Context, _ logr.Logger, zone *unstructured.
 		status["ca"] = ca.Data["ca.crt"]
 	}
 	if zone != nil {
-		if region := state.Field(zone, "spec", "region"); region != nil {
+		if region := state.Field(&zone.Unstructured, "spec", "region"); region != nil {
 			status["region"] = *region
+		}
+		if secret, set := zone.SpecSecret(); set {
+			status["secret"] = secret
 		}
 	}
 	if equality.Semantic.DeepEqual(a.target.Object["status"], status) {

@@ -171,7 +171,7 @@ func TestOnAControlPlane(t *testing.T) {
 	must(t, unstructured.SetNestedField(zone.Object, place, "spec", "secret"))
 	must(t, user.Update(t.Context(), zone))
 	must(t, user.Create(t.Context(), credentials(place)))
-	status["ca"] = "1"
+	status["secret"], status["ca"] = place, "1"
 	wait(t, user, first, status, urls)
 	must(t, user.Update(t.Context(), authority(place, "2")))
 	status["ca"] = "2"
@@ -289,6 +289,58 @@ func TestNotSet(t *testing.T) {
 		if fallback, err := defined.NewRoutingState(nil, target).GetFallback(t.Context()); fallback != nil || err != nil {
 			t.Errorf("with %v the fallback is %v, %v", empty, fallback, err)
 		}
+	}
+}
+
+// Getters return objects with methods for the fields that the document reads, and with all else.
+func TestTypedViews(t *testing.T) {
+	t.Parallel()
+	zone := object("Zone", "", "one", map[string]any{"code": "z1", "region": "north"})
+	sharing := route("default", "b")
+	double := &defined.RoutingFakeState{
+		Zone: &defined.RoutingZone{Unstructured: *zone}, Sharing: []defined.RoutingRoute{{Unstructured: *sharing}, {Unstructured: *object("Route", "default", "c", nil)}},
+	}
+	got, err := double.GetZone(t.Context())
+	must(t, err)
+	code, set := got.SpecCode()
+	if secret, also := got.SpecSecret(); code != "z1" || !set || secret != "" || also {
+		t.Errorf("code %q, %v, secret %q, %v", code, set, secret, also)
+	}
+	routes, err := double.GetSharing(t.Context())
+	must(t, err)
+	port, set := routes[0].SpecServicePort()
+	if _, also := routes[1].SpecServicePort(); port != 80 || !set || also {
+		t.Errorf("port %d, %v, and another one %v", port, set, also)
+	}
+	if diff := cmp.Diff([][]string{{"blue", "green"}, {"one", "two"}, nil}, [][]string{routes[0].SpecBackendsService(), routes[0].SpecHosts(), routes[1].SpecHosts()}); diff != "" {
+		t.Error(diff)
+	}
+	// What a test set, and what an action got, are copies.
+	must(t, unstructured.SetNestedField(got.Object, "z2", "spec", "code"))
+	if code := state.Field(&double.Zone.Unstructured, "spec", "code"); *code != "z1" {
+		t.Errorf("the double has the code %s", *code)
+	}
+
+	// So is what is read, once for all actions.
+	target, probe := route("default", "a"), object("Probe", "default", "a", map[string]any{"url": "http://web"})
+	target.SetUID("1")
+	probe.SetLabels(map[string]string{"route": "a"})
+	probe.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(target, target.GroupVersionKind())})
+	states := defined.NewRoutingState(fake.NewClientBuilder().WithObjects(probe).Build(), target)
+	for range 2 {
+		probes, err := states.GetProbes(t.Context())
+		must(t, err)
+		if len(probes) != 1 || *state.Field(&probes[0].Unstructured, "spec", "url") != "http://web" {
+			t.Fatalf("read %v", probes)
+		}
+		must(t, unstructured.SetNestedField(probes[0].Object, "changed", "spec", "url"))
+	}
+	if missing, err := defined.NewRoutingState(nil, object("Route", "default", "d", nil)).GetZone(t.Context()); missing != nil || err == nil {
+		t.Errorf("without spec.zone: %v, %v", missing, err)
+	}
+	var obj client.Object = got // which clients take
+	if obj.GetName() != "one" || obj.GetObjectKind().GroupVersionKind().Kind != "Zone" {
+		t.Errorf("got %v", obj)
 	}
 }
 

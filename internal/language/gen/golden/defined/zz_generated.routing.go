@@ -99,9 +99,9 @@ func selectRoutingService(target *unstructured.Unstructured) (state.Selection, e
 //	labels/route=${target.metadata.name}
 //
 // sorted by namespace and name.
-func (s *RoutingState) GetProbes(ctx context.Context) ([]unstructured.Unstructured, error) {
+func (s *RoutingState) GetProbes(ctx context.Context) ([]RoutingProbe, error) {
 	probes, err := s.probes.Get(ctx, s.readProbes)
-	return state.Copies(probes), err
+	return routingProbes(probes), err
 }
 
 func (s *RoutingState) readProbes(ctx context.Context) ([]unstructured.Unstructured, error) {
@@ -133,9 +133,9 @@ func selectRoutingProbes(target *unstructured.Unstructured) (state.Selection, er
 //	fields/.spec.code=${target.spec.zone}
 //
 // or nil if there is none. More than one is an error.
-func (s *RoutingState) GetZone(ctx context.Context) (*unstructured.Unstructured, error) {
+func (s *RoutingState) GetZone(ctx context.Context) (*RoutingZone, error) {
 	zone, err := s.zone.Get(ctx, s.readZone)
-	return state.Copy(zone), err
+	return routingZoneOf(zone), err
 }
 
 func (s *RoutingState) readZone(ctx context.Context) (*unstructured.Unstructured, error) {
@@ -288,9 +288,9 @@ func selectRoutingFallback(target *unstructured.Unstructured) (state.Selection, 
 //	labels/tier=${target.spec.tier}
 //
 // sorted by namespace and name.
-func (s *RoutingState) GetPeers(ctx context.Context) ([]unstructured.Unstructured, error) {
+func (s *RoutingState) GetPeers(ctx context.Context) ([]RoutingRoute, error) {
 	peers, err := s.peers.Get(ctx, s.readPeers)
-	return state.Copies(peers), err
+	return routingRoutes(peers), err
 }
 
 func (s *RoutingState) readPeers(ctx context.Context) ([]unstructured.Unstructured, error) {
@@ -418,9 +418,9 @@ func selectRoutingHosts(target *unstructured.Unstructured) ([]state.Selection, e
 // sorted by namespace and name.
 //
 // Routes with the same port and tier.
-func (s *RoutingState) GetSharing(ctx context.Context) ([]unstructured.Unstructured, error) {
+func (s *RoutingState) GetSharing(ctx context.Context) ([]RoutingRoute, error) {
 	sharing, err := s.sharing.Get(ctx, s.readSharing)
-	return state.Copies(sharing), err
+	return routingRoutes(sharing), err
 }
 
 func (s *RoutingState) readSharing(ctx context.Context) ([]unstructured.Unstructured, error) {
@@ -487,15 +487,15 @@ func selectRoutingSettings(target *unstructured.Unstructured) (state.Selection, 
 type RoutingStateGetter interface {
 	Target() *unstructured.Unstructured
 	GetService(ctx context.Context) (*corev1.Service, error)
-	GetProbes(ctx context.Context) ([]unstructured.Unstructured, error)
-	GetZone(ctx context.Context) (*unstructured.Unstructured, error)
+	GetProbes(ctx context.Context) ([]RoutingProbe, error)
+	GetZone(ctx context.Context) (*RoutingZone, error)
 	GetCredentials(ctx context.Context) (*corev1.Secret, error)
 	GetCa(ctx context.Context) (*corev1.ConfigMap, error)
 	GetFallback(ctx context.Context) (*corev1.Service, error)
-	GetPeers(ctx context.Context) ([]unstructured.Unstructured, error)
+	GetPeers(ctx context.Context) ([]RoutingRoute, error)
 	GetBackends(ctx context.Context) ([]corev1.Service, error)
 	GetHosts(ctx context.Context) ([]corev1.ConfigMap, error)
-	GetSharing(ctx context.Context) ([]unstructured.Unstructured, error)
+	GetSharing(ctx context.Context) ([]RoutingRoute, error)
 	GetSettings(ctx context.Context) (*corev1.ConfigMap, error)
 }
 
@@ -511,9 +511,9 @@ type RoutingFakeState struct {
 
 	Service        *corev1.Service
 	ServiceErr     error
-	Probes         []unstructured.Unstructured
+	Probes         []RoutingProbe
 	ProbesErr      error
-	Zone           *unstructured.Unstructured
+	Zone           *RoutingZone
 	ZoneErr        error
 	Credentials    *corev1.Secret
 	CredentialsErr error
@@ -521,13 +521,13 @@ type RoutingFakeState struct {
 	CaErr          error
 	Fallback       *corev1.Service
 	FallbackErr    error
-	Peers          []unstructured.Unstructured
+	Peers          []RoutingRoute
 	PeersErr       error
 	Backends       []corev1.Service
 	BackendsErr    error
 	Hosts          []corev1.ConfigMap
 	HostsErr       error
-	Sharing        []unstructured.Unstructured
+	Sharing        []RoutingRoute
 	SharingErr     error
 	Settings       *corev1.ConfigMap
 	SettingsErr    error
@@ -547,7 +547,7 @@ func (s *RoutingFakeState) GetService(context.Context) (*corev1.Service, error) 
 }
 
 // GetProbes returns a copy of Probes, or ProbesErr if that is set.
-func (s *RoutingFakeState) GetProbes(context.Context) ([]unstructured.Unstructured, error) {
+func (s *RoutingFakeState) GetProbes(context.Context) ([]RoutingProbe, error) {
 	if s.ProbesErr != nil {
 		return nil, s.ProbesErr
 	}
@@ -555,7 +555,7 @@ func (s *RoutingFakeState) GetProbes(context.Context) ([]unstructured.Unstructur
 }
 
 // GetZone returns a copy of Zone, or ZoneErr if that is set.
-func (s *RoutingFakeState) GetZone(context.Context) (*unstructured.Unstructured, error) {
+func (s *RoutingFakeState) GetZone(context.Context) (*RoutingZone, error) {
 	if s.ZoneErr != nil {
 		return nil, s.ZoneErr
 	}
@@ -587,7 +587,7 @@ func (s *RoutingFakeState) GetFallback(context.Context) (*corev1.Service, error)
 }
 
 // GetPeers returns a copy of Peers, or PeersErr if that is set.
-func (s *RoutingFakeState) GetPeers(context.Context) ([]unstructured.Unstructured, error) {
+func (s *RoutingFakeState) GetPeers(context.Context) ([]RoutingRoute, error) {
 	if s.PeersErr != nil {
 		return nil, s.PeersErr
 	}
@@ -611,7 +611,7 @@ func (s *RoutingFakeState) GetHosts(context.Context) ([]corev1.ConfigMap, error)
 }
 
 // GetSharing returns a copy of Sharing, or SharingErr if that is set.
-func (s *RoutingFakeState) GetSharing(context.Context) ([]unstructured.Unstructured, error) {
+func (s *RoutingFakeState) GetSharing(context.Context) ([]RoutingRoute, error) {
 	if s.SharingErr != nil {
 		return nil, s.SharingErr
 	}
@@ -626,6 +626,140 @@ func (s *RoutingFakeState) GetSettings(context.Context) (*corev1.ConfigMap, erro
 	return state.Copy(s.Settings), nil
 }
 
+// RoutingRoute is an object of traffic.example.com/v1/Route, with a method for each
+// field that Routing reads. Read others with state.Field.
+type RoutingRoute struct {
+	unstructured.Unstructured
+}
+
+// DeepCopyInto copies all of the object.
+func (o *RoutingRoute) DeepCopyInto(to *RoutingRoute) {
+	o.Unstructured.DeepCopyInto(&to.Unstructured)
+}
+
+// SpecBackendsService returns .spec.backends[].service of all elements that have it.
+func (o *RoutingRoute) SpecBackendsService() []string {
+	var values []string
+	for _, element := range state.Elements(&o.Unstructured, "spec", "backends") {
+		if text := state.Field(element, "service"); text != nil {
+			values = append(values, *text)
+		}
+	}
+	return values
+}
+
+// SpecFallbackService returns .spec.fallback.service, and whether it is set.
+func (o *RoutingRoute) SpecFallbackService() (value string, set bool) {
+	if text := state.Field(&o.Unstructured, "spec", "fallback", "service"); text != nil {
+		return *text, true
+	}
+	return "", false
+}
+
+// SpecHosts returns .spec.hosts[] of all elements that have it.
+func (o *RoutingRoute) SpecHosts() []string {
+	var values []string
+	for _, element := range state.Elements(&o.Unstructured, "spec", "hosts") {
+		if text := state.Field(element, ""); text != nil {
+			values = append(values, *text)
+		}
+	}
+	return values
+}
+
+// SpecServiceName returns .spec.service.name, and whether it is set.
+func (o *RoutingRoute) SpecServiceName() (value string, set bool) {
+	if text := state.Field(&o.Unstructured, "spec", "service", "name"); text != nil {
+		return *text, true
+	}
+	return "", false
+}
+
+// SpecServicePort returns .spec.service.port, and whether it is set.
+func (o *RoutingRoute) SpecServicePort() (value int64, set bool) {
+	value, set, err := unstructured.NestedInt64(o.Object, "spec", "service", "port")
+	return value, set && err == nil
+}
+
+// SpecTier returns .spec.tier, and whether it is set.
+func (o *RoutingRoute) SpecTier() (value string, set bool) {
+	if text := state.Field(&o.Unstructured, "spec", "tier"); text != nil {
+		return *text, true
+	}
+	return "", false
+}
+
+// SpecZone returns .spec.zone, and whether it is set.
+func (o *RoutingRoute) SpecZone() (value string, set bool) {
+	if text := state.Field(&o.Unstructured, "spec", "zone"); text != nil {
+		return *text, true
+	}
+	return "", false
+}
+
+// routingRoutes returns copies of items.
+func routingRoutes(items []unstructured.Unstructured) []RoutingRoute {
+	var copies []RoutingRoute
+	for i := range items {
+		copies = append(copies, RoutingRoute{*items[i].DeepCopy()})
+	}
+	return copies
+}
+
+// RoutingProbe is an object of traffic.example.com/v1/Probe. Read its fields with state.Field.
+type RoutingProbe struct {
+	unstructured.Unstructured
+}
+
+// DeepCopyInto copies all of the object.
+func (o *RoutingProbe) DeepCopyInto(to *RoutingProbe) {
+	o.Unstructured.DeepCopyInto(&to.Unstructured)
+}
+
+// routingProbes returns copies of items.
+func routingProbes(items []unstructured.Unstructured) []RoutingProbe {
+	var copies []RoutingProbe
+	for i := range items {
+		copies = append(copies, RoutingProbe{*items[i].DeepCopy()})
+	}
+	return copies
+}
+
+// RoutingZone is an object of traffic.example.com/v1/Zone, with a method for each
+// field that Routing reads. Read others with state.Field.
+type RoutingZone struct {
+	unstructured.Unstructured
+}
+
+// DeepCopyInto copies all of the object.
+func (o *RoutingZone) DeepCopyInto(to *RoutingZone) {
+	o.Unstructured.DeepCopyInto(&to.Unstructured)
+}
+
+// SpecCode returns .spec.code, and whether it is set.
+func (o *RoutingZone) SpecCode() (value string, set bool) {
+	if text := state.Field(&o.Unstructured, "spec", "code"); text != nil {
+		return *text, true
+	}
+	return "", false
+}
+
+// SpecSecret returns .spec.secret, and whether it is set.
+func (o *RoutingZone) SpecSecret() (value string, set bool) {
+	if text := state.Field(&o.Unstructured, "spec", "secret"); text != nil {
+		return *text, true
+	}
+	return "", false
+}
+
+// routingZoneOf returns a copy of obj, nil for nil.
+func routingZoneOf(obj *unstructured.Unstructured) *RoutingZone {
+	if obj == nil {
+		return nil
+	}
+	return &RoutingZone{*obj.DeepCopy()}
+}
+
 // RoutingImpl has a method for each action. You implement it.
 //
 //   - A method gets the states that its action declares. They are copies, which it may change; a
@@ -633,9 +767,9 @@ func (s *RoutingFakeState) GetSettings(context.Context) (*corev1.ConfigMap, erro
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type RoutingImpl interface {
-	KeepProbe(ctx context.Context, logger logr.Logger, service *corev1.Service, fallback *corev1.Service, probes []unstructured.Unstructured, settings *corev1.ConfigMap) (ctrl.Result, error)
+	KeepProbe(ctx context.Context, logger logr.Logger, service *corev1.Service, fallback *corev1.Service, probes []RoutingProbe, settings *corev1.ConfigMap) (ctrl.Result, error)
 
-	Report(ctx context.Context, logger logr.Logger, zone *unstructured.Unstructured, sharing []unstructured.Unstructured, ca *corev1.ConfigMap, peers []unstructured.Unstructured, backends []corev1.Service, hosts []corev1.ConfigMap) (ctrl.Result, error)
+	Report(ctx context.Context, logger logr.Logger, zone *RoutingZone, sharing []RoutingRoute, ca *corev1.ConfigMap, peers []RoutingRoute, backends []corev1.Service, hosts []corev1.ConfigMap) (ctrl.Result, error)
 }
 
 // The names of the actions of Routing, as hooks and errors use them.

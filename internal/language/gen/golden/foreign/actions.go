@@ -75,7 +75,7 @@ var (
 )
 
 // ReportParents reports the Gateways and Services that an HTTPRoute names.
-func (a *actions) ReportParents(ctx context.Context, _ logr.Logger, gateways []unstructured.Unstructured, backends []corev1.Service) (ctrl.Result, error) {
+func (a *actions) ReportParents(ctx context.Context, _ logr.Logger, gateways []RoutesGateway, backends []corev1.Service) (ctrl.Result, error) {
 	var found found
 	for i := range gateways {
 		found.add("Gateway", &gateways[i])
@@ -87,7 +87,7 @@ func (a *actions) ReportParents(ctx context.Context, _ logr.Logger, gateways []u
 }
 
 // ReportIssuer reports who issues a Certificate, with which account, and where it is.
-func (a *actions) ReportIssuer(ctx context.Context, _ logr.Logger, issuer, clusterIssuer *unstructured.Unstructured, account, secret *corev1.Secret) (ctrl.Result, error) {
+func (a *actions) ReportIssuer(ctx context.Context, _ logr.Logger, issuer *CertificatesIssuer, clusterIssuer *CertificatesClusterIssuer, account, secret *corev1.Secret) (ctrl.Result, error) {
 	var found found
 	if issuer != nil {
 		found.add("Issuer", issuer)
@@ -104,7 +104,7 @@ func (a *actions) ReportIssuer(ctx context.Context, _ logr.Logger, issuer, clust
 }
 
 // ReportReaders reports what reads a ServiceMonitor, and what it names.
-func (a *actions) ReportReaders(ctx context.Context, _ logr.Logger, prometheuses []unstructured.Unstructured, service *corev1.Service, tokens []corev1.Secret) (ctrl.Result, error) {
+func (a *actions) ReportReaders(ctx context.Context, _ logr.Logger, prometheuses []MonitorsPrometheus, service *corev1.Service, tokens []corev1.Secret) (ctrl.Result, error) {
 	var found found
 	for i := range prometheuses {
 		found.add("Prometheus", &prometheuses[i])
@@ -119,7 +119,7 @@ func (a *actions) ReportReaders(ctx context.Context, _ logr.Logger, prometheuses
 }
 
 // ReportBackup reports where a Database is backed up, and its instances.
-func (a *actions) ReportBackup(ctx context.Context, _ logr.Logger, bucket *unstructured.Unstructured, credentials *corev1.Secret, instances []corev1.Pod, services []corev1.Service) (ctrl.Result, error) {
+func (a *actions) ReportBackup(ctx context.Context, _ logr.Logger, bucket *DatabasesBucket, credentials *corev1.Secret, instances []corev1.Pod, services []corev1.Service) (ctrl.Result, error) {
 	var found found
 	if bucket != nil {
 		found.add("Bucket", bucket)

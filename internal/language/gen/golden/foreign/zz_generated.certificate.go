@@ -58,9 +58,9 @@ func (s *CertificatesState) Target() *unstructured.Unstructured {
 //	group=${target.spec.issuerRef.group?cert-manager.io}
 //
 // or nil if there is none.
-func (s *CertificatesState) GetIssuer(ctx context.Context) (*unstructured.Unstructured, error) {
+func (s *CertificatesState) GetIssuer(ctx context.Context) (*CertificatesIssuer, error) {
 	issuer, err := s.issuer.Get(ctx, s.readIssuer)
-	return state.Copy(issuer), err
+	return certificatesIssuerOf(issuer), err
 }
 
 func (s *CertificatesState) readIssuer(ctx context.Context) (*unstructured.Unstructured, error) {
@@ -111,9 +111,9 @@ func selectCertificatesIssuer(target *unstructured.Unstructured) (state.Selectio
 //	group=${target.spec.issuerRef.group?cert-manager.io}
 //
 // or nil if there is none.
-func (s *CertificatesState) GetClusterIssuer(ctx context.Context) (*unstructured.Unstructured, error) {
+func (s *CertificatesState) GetClusterIssuer(ctx context.Context) (*CertificatesClusterIssuer, error) {
 	clusterIssuer, err := s.clusterIssuer.Get(ctx, s.readClusterIssuer)
-	return state.Copy(clusterIssuer), err
+	return certificatesClusterIssuerOf(clusterIssuer), err
 }
 
 func (s *CertificatesState) readClusterIssuer(ctx context.Context) (*unstructured.Unstructured, error) {
@@ -238,8 +238,8 @@ func selectCertificatesSecret(target *unstructured.Unstructured) (state.Selectio
 // Every call of a getter returns a new copy.
 type CertificatesStateGetter interface {
 	Target() *unstructured.Unstructured
-	GetIssuer(ctx context.Context) (*unstructured.Unstructured, error)
-	GetClusterIssuer(ctx context.Context) (*unstructured.Unstructured, error)
+	GetIssuer(ctx context.Context) (*CertificatesIssuer, error)
+	GetClusterIssuer(ctx context.Context) (*CertificatesClusterIssuer, error)
 	GetAccount(ctx context.Context) (*corev1.Secret, error)
 	GetSecret(ctx context.Context) (*corev1.Secret, error)
 }
@@ -254,9 +254,9 @@ var (
 type CertificatesFakeState struct {
 	Object *unstructured.Unstructured
 
-	Issuer           *unstructured.Unstructured
+	Issuer           *CertificatesIssuer
 	IssuerErr        error
-	ClusterIssuer    *unstructured.Unstructured
+	ClusterIssuer    *CertificatesClusterIssuer
 	ClusterIssuerErr error
 	Account          *corev1.Secret
 	AccountErr       error
@@ -270,7 +270,7 @@ func (s *CertificatesFakeState) Target() *unstructured.Unstructured {
 }
 
 // GetIssuer returns a copy of Issuer, or IssuerErr if that is set.
-func (s *CertificatesFakeState) GetIssuer(context.Context) (*unstructured.Unstructured, error) {
+func (s *CertificatesFakeState) GetIssuer(context.Context) (*CertificatesIssuer, error) {
 	if s.IssuerErr != nil {
 		return nil, s.IssuerErr
 	}
@@ -278,7 +278,7 @@ func (s *CertificatesFakeState) GetIssuer(context.Context) (*unstructured.Unstru
 }
 
 // GetClusterIssuer returns a copy of ClusterIssuer, or ClusterIssuerErr if that is set.
-func (s *CertificatesFakeState) GetClusterIssuer(context.Context) (*unstructured.Unstructured, error) {
+func (s *CertificatesFakeState) GetClusterIssuer(context.Context) (*CertificatesClusterIssuer, error) {
 	if s.ClusterIssuerErr != nil {
 		return nil, s.ClusterIssuerErr
 	}
@@ -301,6 +301,94 @@ func (s *CertificatesFakeState) GetSecret(context.Context) (*corev1.Secret, erro
 	return state.Copy(s.Secret), nil
 }
 
+// CertificatesCertificate is an object of cert-manager.io/v1/Certificate, with a method for each
+// field that Certificates reads. Read others with state.Field.
+type CertificatesCertificate struct {
+	unstructured.Unstructured
+}
+
+// DeepCopyInto copies all of the object.
+func (o *CertificatesCertificate) DeepCopyInto(to *CertificatesCertificate) {
+	o.Unstructured.DeepCopyInto(&to.Unstructured)
+}
+
+// SpecIssuerRefGroup returns .spec.issuerRef.group, and whether it is set.
+func (o *CertificatesCertificate) SpecIssuerRefGroup() (value string, set bool) {
+	if text := state.Field(&o.Unstructured, "spec", "issuerRef", "group"); text != nil {
+		return *text, true
+	}
+	return "", false
+}
+
+// SpecIssuerRefKind returns .spec.issuerRef.kind, and whether it is set.
+func (o *CertificatesCertificate) SpecIssuerRefKind() (value string, set bool) {
+	if text := state.Field(&o.Unstructured, "spec", "issuerRef", "kind"); text != nil {
+		return *text, true
+	}
+	return "", false
+}
+
+// SpecIssuerRefName returns .spec.issuerRef.name, and whether it is set.
+func (o *CertificatesCertificate) SpecIssuerRefName() (value string, set bool) {
+	if text := state.Field(&o.Unstructured, "spec", "issuerRef", "name"); text != nil {
+		return *text, true
+	}
+	return "", false
+}
+
+// SpecSecretName returns .spec.secretName, and whether it is set.
+func (o *CertificatesCertificate) SpecSecretName() (value string, set bool) {
+	if text := state.Field(&o.Unstructured, "spec", "secretName"); text != nil {
+		return *text, true
+	}
+	return "", false
+}
+
+// CertificatesIssuer is an object of cert-manager.io/v1/Issuer, with a method for each
+// field that Certificates reads. Read others with state.Field.
+type CertificatesIssuer struct {
+	unstructured.Unstructured
+}
+
+// DeepCopyInto copies all of the object.
+func (o *CertificatesIssuer) DeepCopyInto(to *CertificatesIssuer) {
+	o.Unstructured.DeepCopyInto(&to.Unstructured)
+}
+
+// SpecAcmePrivateKeySecretRefName returns .spec.acme.privateKeySecretRef.name, and whether it is set.
+func (o *CertificatesIssuer) SpecAcmePrivateKeySecretRefName() (value string, set bool) {
+	if text := state.Field(&o.Unstructured, "spec", "acme", "privateKeySecretRef", "name"); text != nil {
+		return *text, true
+	}
+	return "", false
+}
+
+// certificatesIssuerOf returns a copy of obj, nil for nil.
+func certificatesIssuerOf(obj *unstructured.Unstructured) *CertificatesIssuer {
+	if obj == nil {
+		return nil
+	}
+	return &CertificatesIssuer{*obj.DeepCopy()}
+}
+
+// CertificatesClusterIssuer is an object of cert-manager.io/v1/ClusterIssuer. Read its fields with state.Field.
+type CertificatesClusterIssuer struct {
+	unstructured.Unstructured
+}
+
+// DeepCopyInto copies all of the object.
+func (o *CertificatesClusterIssuer) DeepCopyInto(to *CertificatesClusterIssuer) {
+	o.Unstructured.DeepCopyInto(&to.Unstructured)
+}
+
+// certificatesClusterIssuerOf returns a copy of obj, nil for nil.
+func certificatesClusterIssuerOf(obj *unstructured.Unstructured) *CertificatesClusterIssuer {
+	if obj == nil {
+		return nil
+	}
+	return &CertificatesClusterIssuer{*obj.DeepCopy()}
+}
+
 // CertificatesImpl has a method for each action. You implement it.
 //
 //   - A method gets the states that its action declares. They are copies, which it may change; a
@@ -308,7 +396,7 @@ func (s *CertificatesFakeState) GetSecret(context.Context) (*corev1.Secret, erro
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type CertificatesImpl interface {
-	ReportIssuer(ctx context.Context, logger logr.Logger, issuer *unstructured.Unstructured, clusterIssuer *unstructured.Unstructured, account *corev1.Secret, secret *corev1.Secret) (ctrl.Result, error)
+	ReportIssuer(ctx context.Context, logger logr.Logger, issuer *CertificatesIssuer, clusterIssuer *CertificatesClusterIssuer, account *corev1.Secret, secret *corev1.Secret) (ctrl.Result, error)
 }
 
 // The names of the actions of Certificates, as hooks and errors use them.

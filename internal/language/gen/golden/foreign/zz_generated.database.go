@@ -60,9 +60,9 @@ func (s *DatabasesState) Target() *unstructured.Unstructured {
 //	name=${target.spec.backup.bucket?}
 //
 // or nil if there is none. Nothing is selected while a reference with a ? is empty.
-func (s *DatabasesState) GetBucket(ctx context.Context) (*unstructured.Unstructured, error) {
+func (s *DatabasesState) GetBucket(ctx context.Context) (*DatabasesBucket, error) {
 	bucket, err := s.bucket.Get(ctx, s.readBucket)
-	return state.Copy(bucket), err
+	return databasesBucketOf(bucket), err
 }
 
 func (s *DatabasesState) readBucket(ctx context.Context) (*unstructured.Unstructured, error) {
@@ -248,7 +248,7 @@ func selectDatabasesServices(target *unstructured.Unstructured) (state.Selection
 // Every call of a getter returns a new copy.
 type DatabasesStateGetter interface {
 	Target() *unstructured.Unstructured
-	GetBucket(ctx context.Context) (*unstructured.Unstructured, error)
+	GetBucket(ctx context.Context) (*DatabasesBucket, error)
 	GetCredentials(ctx context.Context) (*corev1.Secret, error)
 	GetSet(ctx context.Context) (*appsv1.StatefulSet, error)
 	GetInstances(ctx context.Context) ([]corev1.Pod, error)
@@ -265,7 +265,7 @@ var (
 type DatabasesFakeState struct {
 	Object *unstructured.Unstructured
 
-	Bucket         *unstructured.Unstructured
+	Bucket         *DatabasesBucket
 	BucketErr      error
 	Credentials    *corev1.Secret
 	CredentialsErr error
@@ -283,7 +283,7 @@ func (s *DatabasesFakeState) Target() *unstructured.Unstructured {
 }
 
 // GetBucket returns a copy of Bucket, or BucketErr if that is set.
-func (s *DatabasesFakeState) GetBucket(context.Context) (*unstructured.Unstructured, error) {
+func (s *DatabasesFakeState) GetBucket(context.Context) (*DatabasesBucket, error) {
 	if s.BucketErr != nil {
 		return nil, s.BucketErr
 	}
@@ -322,6 +322,52 @@ func (s *DatabasesFakeState) GetServices(context.Context) ([]corev1.Service, err
 	return state.Copies(s.Services), nil
 }
 
+// DatabasesDatabase is an object of databases.example.com/v1/Database, with a method for each
+// field that Databases reads. Read others with state.Field.
+type DatabasesDatabase struct {
+	unstructured.Unstructured
+}
+
+// DeepCopyInto copies all of the object.
+func (o *DatabasesDatabase) DeepCopyInto(to *DatabasesDatabase) {
+	o.Unstructured.DeepCopyInto(&to.Unstructured)
+}
+
+// SpecBackupBucket returns .spec.backup.bucket, and whether it is set.
+func (o *DatabasesDatabase) SpecBackupBucket() (value string, set bool) {
+	if text := state.Field(&o.Unstructured, "spec", "backup", "bucket"); text != nil {
+		return *text, true
+	}
+	return "", false
+}
+
+// DatabasesBucket is an object of databases.example.com/v1/Bucket, with a method for each
+// field that Databases reads. Read others with state.Field.
+type DatabasesBucket struct {
+	unstructured.Unstructured
+}
+
+// DeepCopyInto copies all of the object.
+func (o *DatabasesBucket) DeepCopyInto(to *DatabasesBucket) {
+	o.Unstructured.DeepCopyInto(&to.Unstructured)
+}
+
+// SpecSecretName returns .spec.secretName, and whether it is set.
+func (o *DatabasesBucket) SpecSecretName() (value string, set bool) {
+	if text := state.Field(&o.Unstructured, "spec", "secretName"); text != nil {
+		return *text, true
+	}
+	return "", false
+}
+
+// databasesBucketOf returns a copy of obj, nil for nil.
+func databasesBucketOf(obj *unstructured.Unstructured) *DatabasesBucket {
+	if obj == nil {
+		return nil
+	}
+	return &DatabasesBucket{*obj.DeepCopy()}
+}
+
 // DatabasesImpl has a method for each action. You implement it.
 //
 //   - A method gets the states that its action declares. They are copies, which it may change; a
@@ -329,7 +375,7 @@ func (s *DatabasesFakeState) GetServices(context.Context) ([]corev1.Service, err
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type DatabasesImpl interface {
-	ReportBackup(ctx context.Context, logger logr.Logger, bucket *unstructured.Unstructured, credentials *corev1.Secret, instances []corev1.Pod, services []corev1.Service) (ctrl.Result, error)
+	ReportBackup(ctx context.Context, logger logr.Logger, bucket *DatabasesBucket, credentials *corev1.Secret, instances []corev1.Pod, services []corev1.Service) (ctrl.Result, error)
 }
 
 // The names of the actions of Databases, as hooks and errors use them.

@@ -55,9 +55,9 @@ func (s *MonitorsState) Target() *unstructured.Unstructured {
 //	labels/team=${target.metadata.labels[team]?}
 //
 // sorted by namespace and name. Nothing is selected while a reference with a ? is empty.
-func (s *MonitorsState) GetPrometheuses(ctx context.Context) ([]unstructured.Unstructured, error) {
+func (s *MonitorsState) GetPrometheuses(ctx context.Context) ([]MonitorsPrometheus, error) {
 	prometheuses, err := s.prometheuses.Get(ctx, s.readPrometheuses)
-	return state.Copies(prometheuses), err
+	return monitorsPrometheuss(prometheuses), err
 }
 
 func (s *MonitorsState) readPrometheuses(ctx context.Context) ([]unstructured.Unstructured, error) {
@@ -160,7 +160,7 @@ func selectMonitorsTokens(target *unstructured.Unstructured) ([]state.Selection,
 // Every call of a getter returns a new copy.
 type MonitorsStateGetter interface {
 	Target() *unstructured.Unstructured
-	GetPrometheuses(ctx context.Context) ([]unstructured.Unstructured, error)
+	GetPrometheuses(ctx context.Context) ([]MonitorsPrometheus, error)
 	GetService(ctx context.Context) (*corev1.Service, error)
 	GetTokens(ctx context.Context) ([]corev1.Secret, error)
 }
@@ -175,7 +175,7 @@ var (
 type MonitorsFakeState struct {
 	Object *unstructured.Unstructured
 
-	Prometheuses    []unstructured.Unstructured
+	Prometheuses    []MonitorsPrometheus
 	PrometheusesErr error
 	Service         *corev1.Service
 	ServiceErr      error
@@ -189,7 +189,7 @@ func (s *MonitorsFakeState) Target() *unstructured.Unstructured {
 }
 
 // GetPrometheuses returns a copy of Prometheuses, or PrometheusesErr if that is set.
-func (s *MonitorsFakeState) GetPrometheuses(context.Context) ([]unstructured.Unstructured, error) {
+func (s *MonitorsFakeState) GetPrometheuses(context.Context) ([]MonitorsPrometheus, error) {
 	if s.PrometheusesErr != nil {
 		return nil, s.PrometheusesErr
 	}
@@ -212,6 +212,47 @@ func (s *MonitorsFakeState) GetTokens(context.Context) ([]corev1.Secret, error) 
 	return state.Copies(s.Tokens), nil
 }
 
+// MonitorsServiceMonitor is an object of monitoring.coreos.com/v1/ServiceMonitor, with a method for each
+// field that Monitors reads. Read others with state.Field.
+type MonitorsServiceMonitor struct {
+	unstructured.Unstructured
+}
+
+// DeepCopyInto copies all of the object.
+func (o *MonitorsServiceMonitor) DeepCopyInto(to *MonitorsServiceMonitor) {
+	o.Unstructured.DeepCopyInto(&to.Unstructured)
+}
+
+// SpecEndpointsAuthorizationCredentialsName returns .spec.endpoints[].authorization.credentials.name of all elements that have it.
+func (o *MonitorsServiceMonitor) SpecEndpointsAuthorizationCredentialsName() []string {
+	var values []string
+	for _, element := range state.Elements(&o.Unstructured, "spec", "endpoints") {
+		if text := state.Field(element, "authorization", "credentials", "name"); text != nil {
+			values = append(values, *text)
+		}
+	}
+	return values
+}
+
+// MonitorsPrometheus is an object of monitoring.coreos.com/v1/Prometheus. Read its fields with state.Field.
+type MonitorsPrometheus struct {
+	unstructured.Unstructured
+}
+
+// DeepCopyInto copies all of the object.
+func (o *MonitorsPrometheus) DeepCopyInto(to *MonitorsPrometheus) {
+	o.Unstructured.DeepCopyInto(&to.Unstructured)
+}
+
+// monitorsPrometheuss returns copies of items.
+func monitorsPrometheuss(items []unstructured.Unstructured) []MonitorsPrometheus {
+	var copies []MonitorsPrometheus
+	for i := range items {
+		copies = append(copies, MonitorsPrometheus{*items[i].DeepCopy()})
+	}
+	return copies
+}
+
 // MonitorsImpl has a method for each action. You implement it.
 //
 //   - A method gets the states that its action declares. They are copies, which it may change; a
@@ -219,7 +260,7 @@ func (s *MonitorsFakeState) GetTokens(context.Context) ([]corev1.Secret, error) 
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type MonitorsImpl interface {
-	ReportReaders(ctx context.Context, logger logr.Logger, prometheuses []unstructured.Unstructured, service *corev1.Service, tokens []corev1.Secret) (ctrl.Result, error)
+	ReportReaders(ctx context.Context, logger logr.Logger, prometheuses []MonitorsPrometheus, service *corev1.Service, tokens []corev1.Secret) (ctrl.Result, error)
 }
 
 // The names of the actions of Monitors, as hooks and errors use them.

@@ -55,9 +55,9 @@ func (s *RoutesState) Target() *unstructured.Unstructured {
 //	group=${target.spec.parentRefs[].group}
 //
 // sorted by namespace and name.
-func (s *RoutesState) GetGateways(ctx context.Context) ([]unstructured.Unstructured, error) {
+func (s *RoutesState) GetGateways(ctx context.Context) ([]RoutesGateway, error) {
 	gateways, err := s.gateways.Get(ctx, s.readGateways)
-	return state.Copies(gateways), err
+	return routesGateways(gateways), err
 }
 
 func (s *RoutesState) readGateways(ctx context.Context) ([]unstructured.Unstructured, error) {
@@ -155,7 +155,7 @@ func selectRoutesBackends(target *unstructured.Unstructured) ([]state.Selection,
 // Every call of a getter returns a new copy.
 type RoutesStateGetter interface {
 	Target() *unstructured.Unstructured
-	GetGateways(ctx context.Context) ([]unstructured.Unstructured, error)
+	GetGateways(ctx context.Context) ([]RoutesGateway, error)
 	GetBackends(ctx context.Context) ([]corev1.Service, error)
 }
 
@@ -169,7 +169,7 @@ var (
 type RoutesFakeState struct {
 	Object *unstructured.Unstructured
 
-	Gateways    []unstructured.Unstructured
+	Gateways    []RoutesGateway
 	GatewaysErr error
 	Backends    []corev1.Service
 	BackendsErr error
@@ -181,7 +181,7 @@ func (s *RoutesFakeState) Target() *unstructured.Unstructured {
 }
 
 // GetGateways returns a copy of Gateways, or GatewaysErr if that is set.
-func (s *RoutesFakeState) GetGateways(context.Context) ([]unstructured.Unstructured, error) {
+func (s *RoutesFakeState) GetGateways(context.Context) ([]RoutesGateway, error) {
 	if s.GatewaysErr != nil {
 		return nil, s.GatewaysErr
 	}
@@ -196,6 +196,119 @@ func (s *RoutesFakeState) GetBackends(context.Context) ([]corev1.Service, error)
 	return state.Copies(s.Backends), nil
 }
 
+// RoutesHTTPRoute is an object of gateway.networking.k8s.io/v1/HTTPRoute, with a method for each
+// field that Routes reads. Read others with state.Field.
+type RoutesHTTPRoute struct {
+	unstructured.Unstructured
+}
+
+// DeepCopyInto copies all of the object.
+func (o *RoutesHTTPRoute) DeepCopyInto(to *RoutesHTTPRoute) {
+	o.Unstructured.DeepCopyInto(&to.Unstructured)
+}
+
+// SpecParentRefsGroup returns .spec.parentRefs[].group of all elements that have it.
+func (o *RoutesHTTPRoute) SpecParentRefsGroup() []string {
+	var values []string
+	for _, element := range state.Elements(&o.Unstructured, "spec", "parentRefs") {
+		if text := state.Field(element, "group"); text != nil {
+			values = append(values, *text)
+		}
+	}
+	return values
+}
+
+// SpecParentRefsKind returns .spec.parentRefs[].kind of all elements that have it.
+func (o *RoutesHTTPRoute) SpecParentRefsKind() []string {
+	var values []string
+	for _, element := range state.Elements(&o.Unstructured, "spec", "parentRefs") {
+		if text := state.Field(element, "kind"); text != nil {
+			values = append(values, *text)
+		}
+	}
+	return values
+}
+
+// SpecParentRefsName returns .spec.parentRefs[].name of all elements that have it.
+func (o *RoutesHTTPRoute) SpecParentRefsName() []string {
+	var values []string
+	for _, element := range state.Elements(&o.Unstructured, "spec", "parentRefs") {
+		if text := state.Field(element, "name"); text != nil {
+			values = append(values, *text)
+		}
+	}
+	return values
+}
+
+// SpecParentRefsNamespace returns .spec.parentRefs[].namespace of all elements that have it.
+func (o *RoutesHTTPRoute) SpecParentRefsNamespace() []string {
+	var values []string
+	for _, element := range state.Elements(&o.Unstructured, "spec", "parentRefs") {
+		if text := state.Field(element, "namespace"); text != nil {
+			values = append(values, *text)
+		}
+	}
+	return values
+}
+
+// SpecRulesBackendRefsKind returns .spec.rules[].backendRefs[].kind of all elements that have it.
+func (o *RoutesHTTPRoute) SpecRulesBackendRefsKind() []string {
+	var values []string
+	for _, element := range state.Elements(&o.Unstructured, "spec", "rules") {
+		for _, element := range state.Elements(element, "backendRefs") {
+			if text := state.Field(element, "kind"); text != nil {
+				values = append(values, *text)
+			}
+		}
+	}
+	return values
+}
+
+// SpecRulesBackendRefsName returns .spec.rules[].backendRefs[].name of all elements that have it.
+func (o *RoutesHTTPRoute) SpecRulesBackendRefsName() []string {
+	var values []string
+	for _, element := range state.Elements(&o.Unstructured, "spec", "rules") {
+		for _, element := range state.Elements(element, "backendRefs") {
+			if text := state.Field(element, "name"); text != nil {
+				values = append(values, *text)
+			}
+		}
+	}
+	return values
+}
+
+// SpecRulesBackendRefsNamespace returns .spec.rules[].backendRefs[].namespace of all elements that have it.
+func (o *RoutesHTTPRoute) SpecRulesBackendRefsNamespace() []string {
+	var values []string
+	for _, element := range state.Elements(&o.Unstructured, "spec", "rules") {
+		for _, element := range state.Elements(element, "backendRefs") {
+			if text := state.Field(element, "namespace"); text != nil {
+				values = append(values, *text)
+			}
+		}
+	}
+	return values
+}
+
+// RoutesGateway is an object of gateway.networking.k8s.io/v1/Gateway. Read its fields with state.Field.
+type RoutesGateway struct {
+	unstructured.Unstructured
+}
+
+// DeepCopyInto copies all of the object.
+func (o *RoutesGateway) DeepCopyInto(to *RoutesGateway) {
+	o.Unstructured.DeepCopyInto(&to.Unstructured)
+}
+
+// routesGateways returns copies of items.
+func routesGateways(items []unstructured.Unstructured) []RoutesGateway {
+	var copies []RoutesGateway
+	for i := range items {
+		copies = append(copies, RoutesGateway{*items[i].DeepCopy()})
+	}
+	return copies
+}
+
 // RoutesImpl has a method for each action. You implement it.
 //
 //   - A method gets the states that its action declares. They are copies, which it may change; a
@@ -203,7 +316,7 @@ func (s *RoutesFakeState) GetBackends(context.Context) ([]corev1.Service, error)
 //   - Several methods may be called concurrently. Each must be idempotent.
 //   - The result decides how the workflow continues: see ctrlkit.Action.
 type RoutesImpl interface {
-	ReportParents(ctx context.Context, logger logr.Logger, gateways []unstructured.Unstructured, backends []corev1.Service) (ctrl.Result, error)
+	ReportParents(ctx context.Context, logger logr.Logger, gateways []RoutesGateway, backends []corev1.Service) (ctrl.Result, error)
 }
 
 // The names of the actions of Routes, as hooks and errors use them.
