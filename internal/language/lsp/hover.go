@@ -233,7 +233,7 @@ var selectorDocs = map[string]string{
 	"namespace":   "The namespace of the objects, in place of that of the target. `*` stands for all namespaces.",
 	"kind":        "The state selects something only while the reference has the kind of the state. With `[]`, for each element.",
 	"group":       "The state selects something only while the reference has the API group of the state. With `[]`, for each element.",
-	"owned":       "Objects that the target controls; with `=any`, those with any owner reference to the target.",
+	"owned":       "Objects that the target controls; with `=any`, those with any owner reference to the target; with `=${STATE}`, those that the object of a state controls.",
 	"labels":      "Objects whose label has exactly this value. Other forms: `in (A, B)`, `notin (A, B)`, `!=`, the key alone, `!` before it.",
 	"fields":      "Objects whose field has this value, by an index of the cache. Other forms, without an index: `in (A, B)`, `notin (A, B)`, `!=`, the path alone, `!` before it.",
 	"annotations": "Objects whose annotation has this value. Nothing finds objects by annotations: all that the other selectors find are read.",

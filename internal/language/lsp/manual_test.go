@@ -31,11 +31,15 @@ func TestManual(t *testing.T) {
 	got, after, _ := bytes.Cut(rest, []byte("\n\n"))
 	written := map[string]string{
 		"name": "name=VALUE", "namespace": "namespace=VALUE", "owned": "owned", "labels": "labels/KEY=VALUE", "annotations": "annotations/KEY=VALUE", "fields": "fields/PATH=VALUE",
+		"kind": "kind=VALUE", "group": "group=VALUE",
 	}
 	var want strings.Builder
 	want.WriteString("| selector | selects |\n|---|---|")
-	for _, family := range []string{"name", "labels", "annotations", "fields", "namespace", "owned"} {
+	for _, family := range []string{"name", "labels", "annotations", "fields", "namespace", "kind", "group", "owned"} {
 		anchor := strings.ToLower(strings.NewReplacer("=", "", "/", "").Replace(written[family]))
+		if family == "kind" || family == "group" {
+			anchor = "kindvalue-groupvalue" // they have one heading
+		}
 		fmt.Fprintf(&want, "\n| [`%s`](#%s) | %s |", written[family], anchor, selectorDocs[family])
 	}
 	if len(written) != len(selectorDocs) {
