@@ -113,9 +113,9 @@ const (
 	room       = 60.0 // for what is said of the last reconcile
 )
 
-// widths are how wide a timeline is at least, by what the script says of the screen: with a narrow one
-// only as much as it needs, since one has to scroll.
-var widths = map[string]float64{"": 1230, "narrow": 0, "wide": 1630}
+// widths are how wide a timeline is at least, by what the script says of the screen: as wide as the page
+// is, for a narrow one as that of a phone.
+var widths = map[string]float64{"": 1230, "narrow": 334, "wide": 1630}
 
 // drawTimeline draws the latest reconciles of an object and of those it has to do with, and says the
 // same in words.
