@@ -269,11 +269,12 @@ func TestBarAndPhone(t *testing.T) {
 			t.Errorf("%s: the states of a bar have the colors %q", scheme, fills)
 		}
 	}
-	var navigation, timeline, window float64
+	var navigation, timeline, window, bars float64
 	if err := chromedp.Run(browser, screen(360, 800, "light"), chromedp.Navigate(address+"timeline?"+s.Address(4)), chromedp.WaitReady(".connection.good"),
 		chromedp.Evaluate(`document.querySelector("nav").offsetHeight`, &navigation), chromedp.Evaluate(`document.querySelector(".runs").clientWidth`, &timeline),
-		chromedp.Evaluate(`document.querySelector(".timeline").clientWidth`, &window)); err != nil || navigation > 30 || timeline < 300 || timeline > window {
-		t.Errorf("%v; the names of the views take %v pixels of height, the timeline %v of %v of width", err, navigation, timeline, window)
+		chromedp.Evaluate(`Math.max(...[...document.querySelectorAll(".run rect")].map((e) => e.getBoundingClientRect().right))`, &bars),
+		chromedp.Evaluate(`document.querySelector(".timeline").clientWidth`, &window)); err != nil || navigation > 30 || timeline > window || bars < 240 {
+		t.Errorf("%v; the names of the views take %v pixels of height, the timeline %v of %v of width, its reconciles end at %v", err, navigation, timeline, window, bars)
 	}
 }
 
