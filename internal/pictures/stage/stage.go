@@ -220,27 +220,7 @@ func (s *Stage) reconcile(i, as int) {
 	case status == "False":
 		outcome, result = journal.Outcome{Err: errors.New(message), Class: reason, Remedy: "grant it, or ask the owner of the system for more"}, journal.ResultFailed
 	}
-	began := map[string]time.Time{"": time.Now()} // by step and action
-	note := func(events ...journal.Event) {
-		for _, event := range events {
-			switch e := event.(type) {
-			case journal.StepBegan:
-				began[e.Step] = time.Now()
-			case journal.ActionBegan:
-				began[e.Step+"/"+e.Action] = time.Now()
-			case journal.StepEnded:
-				e.Duration = time.Since(began[e.Step])
-				event = e
-			case journal.ActionEnded:
-				e.Duration = time.Since(began[e.Step+"/"+e.Action])
-				event = e
-			case journal.Finished:
-				e.Duration = time.Since(began[""])
-				event = e
-			}
-			run.Note(ctx, event)
-		}
-	}
+	note := noting(ctx, run)
 	note(journal.Started{Causes: []journal.Cause{{Kind: journal.CauseOwnChange, Verb: "updated"}}, Finalizer: "shop.example.com/database"},
 		journal.StepBegan{Step: "Base", Phase: journal.PhaseDo}, journal.Called{Step: "Base", What: "observe", Duration: time.Microsecond},
 		journal.Changed{Step: "Base", Verb: "update", ID: "pg-" + obj.GetName(), Drift: []string{".size"}, After: journal.Seen{State: "up to date", Settings: map[string]string{"password": Canary}}},
@@ -266,4 +246,29 @@ func (s *Stage) reconcile(i, as int) {
 	}
 	note(journal.ConditionChanged{Type: "Ready", Status: status, Reason: reason},
 		journal.Finished{Result: result, Outcome: outcome})
+}
+
+// noting returns what adds events to a run, with the time that steps and actions have taken.
+func noting(ctx context.Context, run *journal.Run) func(events ...journal.Event) {
+	began := map[string]time.Time{"": time.Now()} // by step and action
+	return func(events ...journal.Event) {
+		for _, event := range events {
+			switch e := event.(type) {
+			case journal.StepBegan:
+				began[e.Step] = time.Now()
+			case journal.ActionBegan:
+				began[e.Step+"/"+e.Action] = time.Now()
+			case journal.StepEnded:
+				e.Duration = time.Since(began[e.Step])
+				event = e
+			case journal.ActionEnded:
+				e.Duration = time.Since(began[e.Step+"/"+e.Action])
+				event = e
+			case journal.Finished:
+				e.Duration = time.Since(began[""])
+				event = e
+			}
+			run.Note(ctx, event)
+		}
+	}
 }
