@@ -278,6 +278,21 @@ func TestBarAndPhone(t *testing.T) {
 	}
 }
 
+// What has changed is read out: the state of the object, not each event.
+func TestChangesAreReadOut(t *testing.T) {
+	rings.Explore(t, "loads a page in a browser")
+	browser, s, address := startPage(t)
+	var before, after, kind string
+	err := chromedp.Run(browser, chromedp.Navigate(address+"object?"+s.Address(4)), chromedp.WaitReady(".connection.good"),
+		chromedp.Evaluate(`document.querySelector("#news").textContent`, &before), chromedp.Evaluate(`document.querySelector("#news").ariaLive`, &kind),
+		chromedp.ActionFunc(func(context.Context) error { s.Change(4); return nil }), // it becomes ready
+		chromedp.Poll(`document.querySelector("#news").textContent !== ""`, nil, chromedp.WithPollingTimeout(20*time.Second)),
+		chromedp.Evaluate(`document.querySelector("#news").textContent`, &after))
+	if err != nil || before != "" || kind != "polite" || after != "db-4 ready" {
+		t.Errorf("%v; of kind %q, %q and after the change %q is read out", err, kind, before, after)
+	}
+}
+
 // A timeline that is wider than the screen shows the latest reconciles, also when the stream has
 // replaced all of the page, as it does for a version that it does not know.
 func TestTimelineShowsTheLatest(t *testing.T) {
