@@ -4,6 +4,9 @@
 package view
 
 import (
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/ctrlkit/ctrlkit/internal/show/explanation"
@@ -27,5 +30,21 @@ func TestSymbolsHaveOneColor(t *testing.T) {
 	}
 	for _, e := range endings {
 		see("a reconcile that is "+e.word, e.symbol, e.tone)
+	}
+}
+
+// docs/operate.md has the states with their symbols, in their order.
+func TestStatesAreInTheGuide(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/operate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "\n| | state | meaning |\n|---|---|---|\n")
+	for _, s := range States() {
+		row := fmt.Sprintf("| `%s` | %s | ", s.Mark(), s)
+		if !strings.HasPrefix(table, row) {
+			t.Fatalf("docs/operate.md has no row %q here:\n%.200s", row, table)
+		}
+		_, table, _ = strings.Cut(table, "\n")
 	}
 }
