@@ -98,6 +98,9 @@ func TestTicks(t *testing.T) {
 		if d.Width < want-1 || d.Width > want+1 {
 			t.Errorf("%q: the timeline is %v pixels wide, want %v", screen, d.Width, want)
 		}
+		if end := d.Lanes[0].End; end != 0 {
+			t.Errorf("%q: a timeline that fits has its name at %v, too", screen, end)
+		}
 		var texts []string
 		for _, tick := range d.Ticks {
 			texts = append(texts, tick.Text)
@@ -105,6 +108,12 @@ func TestTicks(t *testing.T) {
 		if want := []string{"12:00:00", ".250", ".500", "12:00:03"}; screen != "narrow" && !slices.Equal(texts, want) {
 			t.Errorf("%q: the times are %q, want %q", screen, texts, want)
 		}
+	}
+	for i := range 60 {
+		all = append(all, &reconcile{id: fmt.Sprint("later", i), object: database("a"), controller: "database", began: start.Add(time.Duration(i+1) * time.Minute), ended: start.Add(time.Duration(i+1)*time.Minute + time.Second)})
+	}
+	if d := (&viewing{server: w.server, now: start.Add(2 * time.Hour)}).draw(database("a"), all); d.Lanes[0].End < d.Width-20 {
+		t.Errorf("the name of a lane of %v pixels ends at %v: it is not seen at the latest reconcile", d.Width, d.Lanes[0].End)
 	}
 }
 
