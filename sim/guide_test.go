@@ -54,6 +54,14 @@ func TestTheGuideIsTrue(t *testing.T) {
 			shows(t, b, string(output))
 		}
 	}
+	front, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := regexp.MustCompile(`fails after (\d+) plans`).FindSubmatch(front)
+	if said == nil || !regexp.MustCompile(`\bcontroller_sim_test\.go:\d+: `+string(said[1])+" plans:").Match(output) {
+		t.Errorf("README.md says %q; the simulation has printed\n%s", said, output)
+	}
 }
 
 // blocks returns the pieces of the guide: each has, after its whole text, where it is from, and what

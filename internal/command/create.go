@@ -44,6 +44,7 @@ Besides new files it changes these, at the markers of kubebuilder:
   cmd/main.go                          its types and its controller, and once operator.Observe, for metrics and explain
   config/crd/kustomization.yaml        its definition
   config/samples/kustomization.yaml    its sample
+  config/rbac/metrics_reader_role.yaml the paths of ctrlkit explain and view, if there is that role
   go.mod, go.sum                       ctrlkit, and what that requires, by "go mod tidy"
 
 Then it runs "make generate manifests", which writes the deep copies, the definition and the role.`,

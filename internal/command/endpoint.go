@@ -71,7 +71,8 @@ func (f *operatorFlags) checkEndpoint(byFlag bool) error {
 		from = "$CTRLKIT_ENDPOINT"
 	}
 	f.endpoint = cmp.Or(f.endpoint, f.kubeconfig.Endpoint(), defaultEndpoint)
-	if _, _, err := f.address(); f.endpoint != noEndpoint && err != nil {
+	base, _, err := f.address()
+	if f.endpoint != noEndpoint && err != nil {
 		return fmt.Errorf("%s: %w", from, err)
 	}
 	if _, err := os.Stat(f.kubeconfig.File); f.kubeconfig.File != "" && err != nil {
@@ -79,6 +80,9 @@ func (f *operatorFlags) checkEndpoint(byFlag bool) error {
 	}
 	if f.token != "" && f.tokenFile != "" {
 		return errors.New("--token and --token-file exclude each other")
+	}
+	if f.endpoint != noEndpoint && base.Scheme != "https" && (f.token != "" || f.tokenFile != "") {
+		return fmt.Errorf("a token is sent over TLS only, and %s has none: leave out the token, or set --endpoint to an address that begins with https", f.at())
 	}
 	if f.authority != "" {
 		certificates, err := certutil.CertsFromFile(f.authority)

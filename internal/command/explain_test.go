@@ -303,7 +303,8 @@ func TestExplainSendsATokenOverTLSOnly(t *testing.T) {
 	t.Cleanup(plain.Close)
 	t.Cleanup(secure.Close)
 	for _, test := range []struct{ args, want string }{
-		{"--token mine --endpoint " + plain.URL, ""},
+		{"--endpoint " + plain.URL, ""},
+		{"--token mine --endpoint " + plain.URL, "no request"},
 		{"--insecure --endpoint " + secure.URL, "Bearer of-the-kubeconfig"},
 		{"--insecure --token mine --endpoint " + secure.URL, "Bearer mine"},
 	} {
@@ -312,6 +313,9 @@ func TestExplainSendsATokenOverTLSOnly(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s: Authorization is %q, want %q", test.args, got, test.want)
 		}
+	}
+	if _, code, err := d.run(t, "rwexternal/divide", "--endpoint", plain.URL, "--token", "mine"); code != 2 || err == nil || !strings.Contains(err.Error(), "a token is sent over TLS only") {
+		t.Errorf("with a token for an endpoint without TLS: exit code %d, %v", code, err)
 	}
 	output, _, _ := d.run(t, "rwexternal/divide", "--endpoint", secure.URL)
 	if want := "the operator does not answer at " + secure.URL; !strings.Contains(output, want) || !strings.Contains(output, "certificate") {

@@ -58,6 +58,9 @@ func hostileText() string {
 // key is hostile text that is as long as a key may be that YAML reads.
 func (c *hostileCluster) key() string { return c.text[:strings.Index(c.text, " long")] }
 
+// note is hostile text that is short enough for an annotation beside those of kubectl.
+func (c *hostileCluster) note() string { return c.text[:min(len(c.text), 64<<10)] }
+
 func newHostileCluster(t *testing.T) *hostileCluster {
 	t.Helper()
 	c := &hostileCluster{text: hostileText(), server: apiserver.New(apiserver.Options{}), kubeconfig: filepath.Join(t.TempDir(), "config")}
@@ -96,7 +99,7 @@ func (c *hostileCluster) add(apiVersion, kind, name string, fields map[string]an
 	number := len(c.objects) + 1
 	metadata := map[string]any{
 		"name": name, "uid": fmt.Sprintf("vaults-%d", number), "resourceVersion": fmt.Sprint(number), "creationTimestamp": "2026-01-01T00:00:00Z", "generation": int64(1),
-		"annotations": map[string]any{"example.com/note": c.text},
+		"annotations": map[string]any{"example.com/note": c.note()},
 		"managedFields": []any{map[string]any{
 			"manager": c.text, "operation": "Update", "apiVersion": apiVersion, "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1",
 			"fieldsV1": map[string]any{"f:spec": map[string]any{"f:text": map[string]any{}, "f:" + c.key(): map[string]any{}}},
@@ -178,7 +181,7 @@ func (c *hostileCluster) change(t *testing.T) string {
 		written[fmt.Sprintf("written-0-%d", i)] = "changed: " + secretstest.Forms[name](secretstest.Canaries[1])
 	}
 	metadata := func(name string) map[string]any {
-		return map[string]any{"name": name, "namespace": "vaults", "annotations": map[string]any{"example.com/note": "changed " + c.text, "example.com/password": secretstest.Canaries[1]}}
+		return map[string]any{"name": name, "namespace": "vaults", "annotations": map[string]any{"example.com/note": "changed " + c.note(), "example.com/password": secretstest.Canaries[1]}}
 	}
 	return c.write(t, "change.yaml",
 		map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": metadata("main-token"), "stringData": map[string]any{"token": secretstest.Canaries[1]}},

@@ -10,7 +10,7 @@
 //	go run ./internal/pictures page docs/images
 //	go run ./internal/pictures finding docs/images
 //	go run ./internal/pictures playground docs/images
-//	go run ./internal/pictures look DIRECTORY
+//	go run ./internal/pictures look DIRECTORY [PAGE...]
 //	go run ./internal/pictures measure
 //
 // The last five need Chromium: look is for a person who changes the page, and measure prints what

@@ -11,6 +11,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/chromedp/cdproto/heapprofiler"
@@ -135,9 +136,9 @@ func watchMemory(ctx, browser context.Context, out io.Writer, lasts time.Duratio
 
 func newLookCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "look DIRECTORY",
-		Short: "Take pictures of each view at three widths, light and dark, for a person to look at",
-		Args:  cobra.ExactArgs(1),
+		Use:   "look DIRECTORY [PAGE...]",
+		Short: "Take pictures of each view, and of pages such as reports of the simulator, at three widths, light and dark, for a person to look at",
+		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			browser, stop, err := newBrowser(cmd.Context())
 			if err != nil {
@@ -148,20 +149,37 @@ func newLookCommand() *cobra.Command {
 			address, end := s.Serve(make(chan struct{}))
 			defer end()
 			for _, p := range append(paths(s), [2]string{"missing", "object?" + s.Address(1000)}) {
-				for _, width := range []int64{360, 1280, 2560} {
-					for _, scheme := range []string{"light", "dark"} {
-						var png []byte
-						if err := chromedp.Run(browser, screen(width, 900, scheme), chromedp.Navigate(address+p[1]), chromedp.WaitReady(".connection.good"), chromedp.FullScreenshot(&png, 100)); err != nil {
-							return err
-						}
-						name := filepath.Join(args[0], fmt.Sprintf("%s-%d-%s.png", p[0], width, scheme))
-						if err := writeFile(name, func(w io.Writer) error { _, err := w.Write(png); return err }); err != nil {
-							return err
-						}
-					}
+				if err := look(browser, address+p[1], ".connection.good", filepath.Join(args[0], p[0])); err != nil {
+					return err
+				}
+			}
+			for _, page := range args[1:] {
+				file, err := filepath.Abs(page)
+				if err != nil {
+					return err
+				}
+				name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+				if err := look(browser, "file://"+file, "body", filepath.Join(args[0], name)); err != nil {
+					return err
 				}
 			}
 			return nil
 		},
 	}
+}
+
+// look takes the pictures of a page, when an element of it is there, to files whose names begin so.
+func look(browser context.Context, address, element, name string) error {
+	for _, width := range []int64{360, 1280, 2560} {
+		for _, scheme := range []string{"light", "dark"} {
+			var png []byte
+			if err := chromedp.Run(browser, screen(width, 900, scheme), chromedp.Navigate(address), chromedp.WaitReady(element), chromedp.FullScreenshot(&png, 100)); err != nil {
+				return fmt.Errorf("%s: %w", address, err)
+			}
+			if err := writeFile(fmt.Sprintf("%s-%d-%s.png", name, width, scheme), func(w io.Writer) error { _, err := w.Write(png); return err }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -58,7 +58,7 @@ func drawPage(ctx context.Context, directory string) error {
 	for name, path := range map[string]string{"page-objects": "objects", "page-object": "object?" + shop} {
 		base, _, _ := strings.Cut(address, "?")
 		var png []byte
-		err := chromedp.Run(browser, screen(1200, 760, "light"), chromedp.Navigate(address), chromedp.Navigate(base+path), chromedp.Sleep(time.Second), chromedp.FullScreenshot(&png, 100))
+		err := chromedp.Run(browser, screen(1300, 760, "light"), chromedp.Navigate(address), chromedp.Navigate(base+path), chromedp.Sleep(time.Second), chromedp.FullScreenshot(&png, 100))
 		if err != nil {
 			return fmt.Errorf("the picture of %s: %w", name, err)
 		}

@@ -55,6 +55,16 @@ func startPage(t *testing.T) (browser context.Context, s *stage.Stage, address s
 	return browser, s, address
 }
 
+// reportPage is the address of a report of the simulator, the one of the tests of package report.
+func reportPage(t *testing.T) string {
+	t.Helper()
+	file, err := filepath.Abs("../sim/report/testdata/report.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "file://" + file
+}
+
 // axeVersion is the version of axe-core, which the test alone uses.
 const axeVersion = "4.10.3"
 
@@ -108,17 +118,25 @@ func check(ctx context.Context, source string) (found []problem, err error) {
 	return found, json.Unmarshal([]byte(text), &found)
 }
 
-// Every view is accessible, in both schemes, narrow and wide, and nothing of it stands beside a
-// narrow screen.
+// Every view and the report of the simulator is accessible, in both schemes, narrow and wide, and
+// nothing of it stands beside a narrow screen.
 func TestAccessible(t *testing.T) {
 	rings.Explore(t, "loads each view four times")
 	source := axe(t)
 	browser, s, address := startPage(t)
-	for _, name := range slices.Sorted(maps.Keys(views(s))) {
+	pages := map[string]string{"report": reportPage(t)}
+	for name, view := range views(s) {
+		pages[name] = address + view
+	}
+	for _, name := range slices.Sorted(maps.Keys(pages)) {
+		ready := ".connection.good"
+		if name == "report" {
+			ready = "article"
+		}
 		for _, width := range []int64{360, 1280} {
 			for _, scheme := range []string{"light", "dark"} {
 				var wide float64
-				if err := chromedp.Run(browser, screen(width, 800, scheme), chromedp.Navigate(address+views(s)[name]), chromedp.WaitReady(".connection.good"),
+				if err := chromedp.Run(browser, screen(width, 800, scheme), chromedp.Navigate(pages[name]), chromedp.WaitReady(ready),
 					chromedp.Evaluate(`document.documentElement.scrollWidth`, &wide)); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
@@ -233,6 +251,45 @@ func TestColorsAndLostConnection(t *testing.T) {
 		chromedp.Text("#connection", &said), chromedp.Title(&title))
 	if err != nil || inherited || before || !strings.Contains(said, "Objects") || !strings.Contains(title, "db-4") {
 		t.Errorf("error %v; a ready child has a color: %v; lost before: %v; said %q on the page %q", err, inherited, before, said, title)
+	}
+}
+
+// States that stand side by side in a bar differ in color. On the screen of a phone, the names of the
+// views stand in one line, and a timeline of few reconciles fills the width without scrolling.
+func TestBarAndPhone(t *testing.T) {
+	rings.Explore(t, "loads pages in a browser")
+	browser, s, address := startPage(t)
+	for _, scheme := range []string{"light", "dark"} {
+		var fills []string
+		if err := chromedp.Run(browser, screen(1280, 800, scheme), chromedp.Navigate(address), chromedp.WaitReady(".connection.good"),
+			chromedp.Evaluate(`[...document.querySelectorAll(".bar rect")].map((e) => getComputedStyle(e).fill)`, &fills)); err != nil {
+			t.Fatal(err)
+		}
+		if all := len(fills); all < 4 || len(slices.Compact(slices.Sorted(slices.Values(fills)))) != all {
+			t.Errorf("%s: the states of a bar have the colors %q", scheme, fills)
+		}
+	}
+	var navigation, timeline, window, bars float64
+	if err := chromedp.Run(browser, screen(360, 800, "light"), chromedp.Navigate(address+"timeline?"+s.Address(4)), chromedp.WaitReady(".connection.good"),
+		chromedp.Evaluate(`document.querySelector("nav").offsetHeight`, &navigation), chromedp.Evaluate(`document.querySelector(".runs").clientWidth`, &timeline),
+		chromedp.Evaluate(`Math.max(...[...document.querySelectorAll(".run rect")].map((e) => e.getBoundingClientRect().right))`, &bars),
+		chromedp.Evaluate(`document.querySelector(".timeline").clientWidth`, &window)); err != nil || navigation > 30 || timeline > window || bars < 240 {
+		t.Errorf("%v; the names of the views take %v pixels of height, the timeline %v of %v of width, its reconciles end at %v", err, navigation, timeline, window, bars)
+	}
+}
+
+// What has changed is read out: the state of the object, not each event.
+func TestChangesAreReadOut(t *testing.T) {
+	rings.Explore(t, "loads a page in a browser")
+	browser, s, address := startPage(t)
+	var before, after, kind string
+	err := chromedp.Run(browser, chromedp.Navigate(address+"object?"+s.Address(4)), chromedp.WaitReady(".connection.good"),
+		chromedp.Evaluate(`document.querySelector("#news").textContent`, &before), chromedp.Evaluate(`document.querySelector("#news").ariaLive`, &kind),
+		chromedp.ActionFunc(func(context.Context) error { s.Change(4); return nil }), // it becomes ready
+		chromedp.Poll(`document.querySelector("#news").textContent !== ""`, nil, chromedp.WithPollingTimeout(20*time.Second)),
+		chromedp.Evaluate(`document.querySelector("#news").textContent`, &after))
+	if err != nil || before != "" || kind != "polite" || after != "db-4 ready" {
+		t.Errorf("%v; of kind %q, %q and after the change %q is read out", err, kind, before, after)
 	}
 }
 

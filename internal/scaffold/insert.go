@@ -48,6 +48,32 @@ func addEntry(content []byte, marker, name string) ([]byte, bool) {
 	return insertAt(content, marker, "- "+name+"\n")
 }
 
+// metricsReader is the role of those who may read the metrics of an operator, and its reports.
+var metricsReader = file{"metrics_reader_role.yaml", "config/rbac/metrics_reader_role.yaml"}
+
+// reports are the paths beside the metrics, which the role of kubebuilder does not have.
+var reports = []string{"/debug/ctrlkit/explain", "/debug/ctrlkit/orphans", "/debug/ctrlkit/import", "/debug/ctrlkit/view/*"}
+
+// readReports lets who may read the metrics read the reports, too.
+func readReports(content []byte) (extended []byte, missing []string, err error) {
+	if bytes.Contains(content, []byte(reports[0])) {
+		return content, nil, nil
+	}
+	lines := bytes.SplitAfter(content, []byte("\n"))
+	for i, line := range lines {
+		indent, entry, ok := bytes.Cut(line, []byte("- "))
+		if !ok || string(bytes.Trim(entry, "\"'\r\n ")) != "/metrics" {
+			continue
+		}
+		var text strings.Builder
+		for _, path := range reports {
+			fmt.Fprintf(&text, "%s- %q\n", indent, path)
+		}
+		return joinAt(lines, i+1, text.String()), nil, nil
+	}
+	return content, []string{fmt.Sprintf("there is no path /metrics among its nonResourceURLs: for ctrlkit explain and view, allow to get %s", strings.Join(reports, ", "))}, nil
+}
+
 // A mainEditor adds what a kind needs to cmd/main.go.
 type mainEditor struct {
 	content []byte

@@ -71,3 +71,26 @@ func TestManifestsGoTogether(t *testing.T) {
 		t.Errorf("a checkout keeps its credentials:\n%s", workflow)
 	}
 }
+
+// The role of init has the paths that create api adds to that of kubebuilder, which gets them once. A
+// role of another form is left, with a note.
+func TestReadersOfMetricsReadReports(t *testing.T) {
+	v := &values{}
+	own, err := v.render(metricsReader.template)
+	must(t, err)
+	for _, path := range reports {
+		if !strings.Contains(string(own), path) {
+			t.Errorf("the role of init lacks %s:\n%s", path, own)
+		}
+	}
+	for _, tt := range []struct {
+		content string
+		missing bool
+	}{
+		{string(own), false}, {"- nonResourceURLs:\n  - \"/debug/ctrlkit/explain\"\n", false}, {"- nonResourceURLs: [/metrics]\n", true},
+	} {
+		if got, missing, err := readReports([]byte(tt.content)); err != nil || string(got) != tt.content || (len(missing) > 0) != tt.missing {
+			t.Errorf("%q: %q, %q, %v", tt.content, got, missing, err)
+		}
+	}
+}

@@ -47,7 +47,7 @@ var projectFiles = []file{
 	{"leader_election_role_binding.yaml", "config/rbac/leader_election_role_binding.yaml"},
 	{"metrics_auth_role.yaml", "config/rbac/metrics_auth_role.yaml"},
 	{"metrics_auth_role_binding.yaml", "config/rbac/metrics_auth_role_binding.yaml"},
-	{"metrics_reader_role.yaml", "config/rbac/metrics_reader_role.yaml"},
+	metricsReader,
 	{"role_binding.yaml", "config/rbac/role_binding.yaml"},
 	{"service_account.yaml", "config/rbac/service_account.yaml"},
 }

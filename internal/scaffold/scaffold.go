@@ -104,7 +104,10 @@ func (p *Plan) kind(project *Project, a API, v *values) error {
 			return err
 		}
 	}
-	return nil
+	if there, err := readIfThere(p.Dir, metricsReader.path); err != nil || there == nil {
+		return err
+	}
+	return p.extend(v, metricsReader, readReports)
 }
 
 // kustomization adds a file to the resources of a kustomization.

@@ -220,23 +220,20 @@ func (s *Stage) reconcile(i, as int) {
 	case status == "False":
 		outcome, result = journal.Outcome{Err: errors.New(message), Class: reason, Remedy: "grant it, or ask the owner of the system for more"}, journal.ResultFailed
 	}
-	note := func(events ...journal.Event) {
-		for _, event := range events {
-			run.Note(ctx, event)
-		}
-	}
+	note := noting(ctx, run)
 	note(journal.Started{Causes: []journal.Cause{{Kind: journal.CauseOwnChange, Verb: "updated"}}, Finalizer: "shop.example.com/database"},
 		journal.StepBegan{Step: "Base", Phase: journal.PhaseDo}, journal.Called{Step: "Base", What: "observe", Duration: time.Microsecond},
 		journal.Changed{Step: "Base", Verb: "update", ID: "pg-" + obj.GetName(), Drift: []string{".size"}, After: journal.Seen{State: "up to date", Settings: map[string]string{"password": Canary}}},
-		journal.StepEnded{Step: "Base", Phase: journal.PhaseDo, Duration: time.Microsecond},
+		journal.StepEnded{Step: "Base", Phase: journal.PhaseDo},
 		journal.StepBegan{Step: "Run", Phase: journal.PhaseDo}, journal.WorkflowBegan{Step: "Run", Workflow: shape},
-		journal.ActionBegan{Step: "Run", Action: "ReadPassword"}, journal.ActionEnded{Step: "Run", Action: "ReadPassword", Outcome: outcome, Duration: time.Microsecond})
+		journal.ActionBegan{Step: "Run", Action: "ReadPassword"}, journal.ActionEnded{Step: "Run", Action: "ReadPassword", Outcome: outcome})
 	if result == journal.ResultDone {
 		for _, name := range []string{"KeepVolume", "KeepService"} {
-			note(journal.ActionBegan{Step: "Run", Action: name}, journal.ActionEnded{Step: "Run", Action: name, Duration: time.Microsecond})
+			note(journal.ActionBegan{Step: "Run", Action: name}, journal.ActionEnded{Step: "Run", Action: name})
 		}
 		note(journal.Wrote{Step: "Run", Verb: "apply", Object: journal.Object{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "proxy"}, Fields: []string{".spec.replicas"}})
 	}
+	note(journal.StepEnded{Step: "Run", Phase: journal.PhaseDo, Outcome: outcome})
 	if as%12 == 3 || as%12 == 4 {
 		keep := func(kind, name string, state journal.ChildState, text string) journal.Child {
 			return journal.Child{Object: journal.Object{Group: "apps", Kind: kind, Namespace: "shop", Name: name}, State: state, Text: text}
@@ -245,9 +242,33 @@ func (s *Stage) reconcile(i, as int) {
 		foreign.Reason, foreign.Remedy = "OwnedByAnother", "delete it, or allow it to be taken over with the annotation apply.ctrlkit.dev/policy: adopt"
 		note(journal.StepBegan{Step: "Parts", Phase: journal.PhaseDo},
 			journal.Kept{Step: "Parts", Children: []journal.Child{keep("Deployment", "proxy", journal.ChildReady, ""), foreign, keep("StatefulSet", "data", journal.ChildNotReady, "1 of 3 replicas are available")}},
-			journal.StepEnded{Step: "Parts", Phase: journal.PhaseDo, Outcome: outcome, Duration: time.Microsecond})
+			journal.StepEnded{Step: "Parts", Phase: journal.PhaseDo, Outcome: outcome})
 	}
-	note(journal.StepEnded{Step: "Run", Phase: journal.PhaseDo, Outcome: outcome, Duration: 3 * time.Microsecond},
-		journal.ConditionChanged{Type: "Ready", Status: status, Reason: reason},
-		journal.Finished{Result: result, Outcome: outcome, Duration: 4 * time.Microsecond})
+	note(journal.ConditionChanged{Type: "Ready", Status: status, Reason: reason},
+		journal.Finished{Result: result, Outcome: outcome})
+}
+
+// noting returns what adds events to a run, with the time that steps and actions have taken.
+func noting(ctx context.Context, run *journal.Run) func(events ...journal.Event) {
+	began := map[string]time.Time{"": time.Now()} // by step and action
+	return func(events ...journal.Event) {
+		for _, event := range events {
+			switch e := event.(type) {
+			case journal.StepBegan:
+				began[e.Step] = time.Now()
+			case journal.ActionBegan:
+				began[e.Step+"/"+e.Action] = time.Now()
+			case journal.StepEnded:
+				e.Duration = time.Since(began[e.Step])
+				event = e
+			case journal.ActionEnded:
+				e.Duration = time.Since(began[e.Step+"/"+e.Action])
+				event = e
+			case journal.Finished:
+				e.Duration = time.Since(began[""])
+				event = e
+			}
+			run.Note(ctx, event)
+		}
+	}
 }

@@ -55,7 +55,7 @@ func (p *page) age(t time.Time) string {
 
 // lasting returns for how long a step has been in its state.
 func (p *page) lasting(s *Step) string {
-	if s.OrLonger {
+	if s.OrLonger && p.x.Now.Sub(s.Since) >= time.Second {
 		return "for at least " + p.age(s.Since)
 	}
 	return "for " + p.age(s.Since)

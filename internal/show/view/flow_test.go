@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -126,5 +127,27 @@ func TestHistoryAndOutside(t *testing.T) {
 	w.put("a", "", "")
 	if page := w.get("object?group=example.com&kind=Database&namespace=shop&name=b"); strings.Contains(page, "outside the cluster") {
 		t.Errorf("an object without a resource has one:\n%s", page)
+	}
+}
+
+// Each condition that has changed has its strip, also those that only a failure brings.
+func TestHistoryOfEachCondition(t *testing.T) {
+	w := newWorld(t)
+	w.put("a", "Quota", refused)
+	obj := w.objects[types.NamespacedName{Namespace: "shop", Name: "a"}]
+	obj.Object["status"] = map[string]any{"conditions": []any{
+		map[string]any{"type": "Ready", "status": "False", "reason": "Quota"}, map[string]any{"type": "Stalled", "status": "True", "reason": "Quota"},
+		map[string]any{"type": "PartsReady", "status": "False", "reason": "Quota"}, map[string]any{"type": "Constant", "status": "True", "reason": "Always"},
+	}}
+	w.reconcile(database("a"), journal.Cause{Kind: journal.CauseStart}, journal.ResultDone, journal.ConditionChanged{Type: "PartsReady", Status: "True", Reason: "Ready"})
+	time.Sleep(time.Millisecond)
+	w.reconcile(database("a"), journal.Cause{Kind: journal.CauseStart}, journal.ResultStalled, journal.ConditionChanged{Type: "Ready", Status: "False", Reason: "Quota"},
+		journal.ConditionChanged{Type: "Stalled", Status: "True", Reason: "Quota"}, journal.ConditionChanged{Type: "PartsReady", Status: "False", Reason: "Quota"})
+	_, strips, _ := strings.Cut(w.get(ofA), "Conditions over time")
+	strips, _, _ = strings.Cut(strips, "</section>")
+	for name, want := range map[string]bool{"Ready": true, "Stalled": true, "PartsReady": true, "Constant": false} {
+		if got := strings.Contains(strips, `<span class="name">`+name+`</span>`); got != want {
+			t.Errorf("%s has a strip: %t, want %t:\n%s", name, got, want, strips)
+		}
 	}
 }

@@ -252,7 +252,7 @@ func (v *viewing) stepLines(x *explanation.Explanation, steps []explanation.Step
 	for i := range steps {
 		s := &steps[i]
 		line := stepLine{
-			Name: explanation.OneLine(s.Name), Mark: s.Mark(), State: s.State, Text: x.StateOf(s, steps), Tone: stepTones[s.State],
+			Name: explanation.OneLine(s.Name), Mark: s.Mark(), State: s.State, Text: x.StateOf(s, steps), Tone: tonesOfStates[s.State].Look().Class,
 			Cleanup: s.Phase == journal.PhaseCleanup,
 		}
 		if s.State == explanation.StateFailed || s.State == explanation.StateStalled || s.State == explanation.StateNotReady || s.State == explanation.StateWaiting {
@@ -268,12 +268,6 @@ func (v *viewing) stepLines(x *explanation.Explanation, steps []explanation.Step
 		all = append(all, line)
 	}
 	return all
-}
-
-var stepTones = map[string]string{
-	explanation.StateDone: "good", explanation.StateReady: "good", explanation.StateFailed: "bad", explanation.StateStalled: "bad",
-	explanation.StateWaiting: "waiting", explanation.StateNotReady: "unready", explanation.StateRequeued: "again", explanation.StateRunning: "active",
-	explanation.StateNotNeeded: "faded", explanation.StateNotReached: "blocked", explanation.StateBlocked: "blocked",
 }
 
 // A stripPart is a stretch of time with the same result.

@@ -134,7 +134,7 @@ type ending struct{ tone, symbol, word string }
 var endings = map[journal.Result]ending{
 	"":                      {"active", "▶", "running"},
 	journal.ResultDone:      {"good", "✓", "done"},
-	journal.ResultDeleted:   {"good", "⌫", "cleaned up"},
+	journal.ResultDeleted:   {"good", "✓", "cleaned up"},
 	journal.ResultFailed:    {"bad", "✗", "failed"},
 	journal.ResultStalled:   {"bad", "■", "stalled"},
 	journal.ResultWaiting:   {"waiting", "…", "waiting"},

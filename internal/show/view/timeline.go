@@ -59,6 +59,7 @@ func (v *viewing) timeline() block {
 // A lane is a row of a timeline: what one controller does with one object.
 type lane struct {
 	Name         string
+	End          float64 // where the name stands once more in a timeline that scrolls, which begins at its end
 	Y, Height    float64
 	Bars         []barOf
 	Spans, Marks []pieceOf
@@ -113,9 +114,9 @@ const (
 	room       = 60.0 // for what is said of the last reconcile
 )
 
-// widths are how wide a timeline is at least, by what the script says of the screen: with a narrow one
-// only as much as it needs, since one has to scroll.
-var widths = map[string]float64{"": 1230, "narrow": 0, "wide": 1630}
+// widths are how wide a timeline is at least, by what the script says of the screen: as wide as the page
+// is, for a narrow one as that of a phone.
+var widths = map[string]float64{"": 1230, "narrow": 334, "wide": 1630}
 
 // drawTimeline draws the latest reconciles of an object and of those it has to do with, and says the
 // same in words.
@@ -178,6 +179,11 @@ func (v *viewing) draw(o journal.Object, all []*reconcile) drawn {
 		y += l.Height
 		d.Lanes = append(d.Lanes, l)
 		d.Width = max(d.Width, float64(len([]rune(l.Name)))*letter*1.15+2*margin)
+	}
+	for i, l := range d.Lanes {
+		if name := float64(len([]rune(l.Name))) * letter * 1.15; d.Width > max(widths[v.query.Get("screen")], 2*name)+4*margin {
+			d.Lanes[i].End = d.Width - margin
+		}
 	}
 	d.Height = y + 6
 	for _, g := range a.gaps {
@@ -314,7 +320,7 @@ func (m *mark) symbol() string {
 func curve(from, to *barOf) string {
 	x1, y1, x2, y2 := from.X+from.W, from.Y+from.H/2, to.X, to.Y+to.H/2
 	if from.Y == to.Y { // in one lane: above it, and down on the bar beside the symbol of its cause
-		x1, y1, x2, y2 = from.X+from.W-3, from.Y, to.X+14.5, to.Y
+		x1, y1, x2, y2 = from.X+from.W-3, from.Y, to.X+17.5, to.Y
 		up := y1 - min(22, 12+(x2-x1)/8)
 		return fmt.Sprintf("M%.1f,%.1f C%.1f,%.1f %.1f,%.1f %.1f,%.1f", x1, y1, x1, up, x2, up, x2, y2-1)
 	}

@@ -6,6 +6,7 @@ package view
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"slices"
 	"testing"
 	"time"
@@ -79,6 +80,40 @@ func TestArrows(t *testing.T) {
 	}
 	if want := []string{"0 to 2", "6 to 8"}; !slices.Equal(got, want) {
 		t.Errorf("the arrows are %v, want %v", got, want)
+	}
+}
+
+// Reconciles within a second have their milliseconds on the axis, no time is named twice, and each
+// timeline is as wide as its screen.
+func TestTicks(t *testing.T) {
+	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	var all []*reconcile
+	for i, after := range []time.Duration{0, 250 * time.Millisecond, 500 * time.Millisecond, 3 * time.Second} {
+		all = append(all, &reconcile{id: fmt.Sprint(i), object: database("a"), controller: "database", began: start.Add(after), ended: start.Add(after + 5*time.Millisecond), result: journal.ResultDone})
+	}
+	w := newWorld(t)
+	for screen, want := range map[string]float64{"": 1230, "narrow": 334, "wide": 1630} {
+		v := &viewing{server: w.server, now: start.Add(time.Minute), query: url.Values{"screen": {screen}}}
+		d := v.draw(database("a"), all)
+		if d.Width < want-1 || d.Width > want+1 {
+			t.Errorf("%q: the timeline is %v pixels wide, want %v", screen, d.Width, want)
+		}
+		if end := d.Lanes[0].End; end != 0 {
+			t.Errorf("%q: a timeline that fits has its name at %v, too", screen, end)
+		}
+		var texts []string
+		for _, tick := range d.Ticks {
+			texts = append(texts, tick.Text)
+		}
+		if want := []string{"12:00:00", ".250", ".500", "12:00:03"}; screen != "narrow" && !slices.Equal(texts, want) {
+			t.Errorf("%q: the times are %q, want %q", screen, texts, want)
+		}
+	}
+	for i := range 60 {
+		all = append(all, &reconcile{id: fmt.Sprint("later", i), object: database("a"), controller: "database", began: start.Add(time.Duration(i+1) * time.Minute), ended: start.Add(time.Duration(i+1)*time.Minute + time.Second)})
+	}
+	if d := (&viewing{server: w.server, now: start.Add(2 * time.Hour)}).draw(database("a"), all); d.Lanes[0].End < d.Width-20 {
+		t.Errorf("the name of a lane of %v pixels ends at %v: it is not seen at the latest reconcile", d.Width, d.Lanes[0].End)
 	}
 }
 

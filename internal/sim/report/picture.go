@@ -210,7 +210,7 @@ func (e *Example) classOf(m *moment, with bool) string {
 
 func symbolOf(m *moment) string {
 	return map[string]string{
-		"write": "▲", "read": "▽", "call": "◆", "fault": "⚡", "crash": "✗", "start": "▶", "stop": "■", "oracle": "!", "check": "·",
+		"write": "▲", "read": "▽", "call": "◆", "fault": "⚡", "crash": "✗", "start": "▶", "stop": "■", "oracle": "!", "check": "○",
 	}[m.what]
 }
 

@@ -47,7 +47,7 @@ func TestPicture(t *testing.T) {
 		"without write ▲ update widgets default/w status",
 		"with fault ⚡ refuse read 1: 500 <script>",
 		"with wrong ▲ delete widgets default/w → 404 operator.go:42",
-		"same check · checkpoint 1",
+		"same check ○ checkpoint 1",
 		"with violation ! same-end",
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {

@@ -386,7 +386,7 @@ func (s *Simulation) TooFew() bool {
 			return false
 		}
 	}
-	return s.Stopped != "" && s.Stopped != Sample && s.Plans.Run < min(fewest, s.Plans.Total)
+	return s.Stopped != "" && s.Stopped != Sample && s.Stopped != Enough && s.Plans.Run < min(fewest, s.Plans.Total)
 }
 
 // mostNotRun is how many kinds of faults are named of which plans were not run.

@@ -37,7 +37,7 @@ func TestTooFew(t *testing.T) {
 		run, total int
 		want       bool
 	}{
-		{"budget 10m", 1, 1520, true}, {"budget 1h0m0s", 300, 1520, false}, {"", 3, 3, false}, {"budget 10s", 4, 5, true}, {"budget smoke", 4, 500, false}, {Sample, 4, 100, false},
+		{"budget 10m", 1, 1520, true}, {"budget 1h0m0s", 300, 1520, false}, {"", 3, 3, false}, {"budget 10s", 4, 5, true}, {"budget smoke", 4, 500, false}, {Sample, 4, 100, false}, {Enough, 8, 320, false},
 	} {
 		s := &Simulation{Stopped: tt.stopped, Plans: Plans{Run: tt.run, Total: tt.total}}
 		if got := s.TooFew(); got != tt.want {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -117,6 +118,30 @@ func TestPagesNamedInGo(t *testing.T) {
 	}
 	if named < 20 {
 		t.Errorf("found %d names: is the expression right?", named)
+	}
+}
+
+// Each package that a command of a page tests, runs or builds is there: in this repository, or in what
+// ctrlkit init writes.
+func TestPackagesNamedInPages(t *testing.T) {
+	inRoot(t)
+	named := 0
+	for path, text := range filesBelow(t, ".md") {
+		for _, match := range regexp.MustCompile("go (?:test|run|build)[^`\n]* \\./([a-z0-9_/-]+)").FindAllStringSubmatch(text, -1) {
+			named++
+			if slices.Contains([]string{"cmd", "internal/controller"}, match[1]) {
+				continue // of a project that init has written
+			}
+			if !slices.ContainsFunc([]string{".", "bench", "examples"}, func(module string) bool {
+				info, err := os.Stat(filepath.Join(module, match[1]))
+				return err == nil && info.IsDir()
+			}) {
+				t.Errorf("%s names a package that is not there: %s", path, match[0])
+			}
+		}
+	}
+	if named < 20 {
+		t.Errorf("found %d packages: is the expression right?", named)
 	}
 }
 
