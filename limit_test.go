@@ -113,7 +113,9 @@ func TestLimitMustBePositive(t *testing.T) {
 					t.Errorf("%s: got %v", name, v)
 				}
 			}()
-			limit(0)
+			if a := limit(0); a != nil {
+				t.Errorf("%s: there is an action", name)
+			}
 		}()
 	}
 }
