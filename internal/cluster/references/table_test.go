@@ -30,7 +30,7 @@ func TestTable(t *testing.T) {
 				model[own] = append(model[own], named)
 			}
 		case 1:
-			model[own] = []client.ObjectKey{named, key(4 + random.IntN(3))}
+			model[own] = []client.ObjectKey{named, key(4 + random.IntN(3)), named}
 			list.set(own, slices.Clone(model[own]))
 		default:
 			delete(model, own)
