@@ -5,6 +5,8 @@ package run
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +35,26 @@ func (r *runner) operatorEnded() error {
 		where = r.whereTheLogIs(lines)
 	}
 	shown = shown[max(0, len(shown)-tailLines):]
+	if kinds := undefined(lines); len(kinds) > 0 {
+		where += fmt.Sprintf("\n    the API server does not have %s: if the operator watches it, give the file of its definition to --crds, besides those of the operator itself", strings.Join(kinds, ", "))
+	}
 	return fmt.Errorf("%w; its last lines:\n    %s%s", err, strings.Join(shown, "\n    "), where)
+}
+
+// noKind matches what controller-runtime says of a kind that the API server does not have, as text and in
+// JSON.
+var noKind = regexp.MustCompile(`no matches for kind \\*"([^"\\]+)\\*" in version \\*"([^"\\]+)\\*"`)
+
+// undefined returns the kinds of which a log says that the API server does not have them.
+func undefined(lines []string) []string {
+	var kinds []string
+	for _, line := range lines {
+		for _, found := range noKind.FindAllStringSubmatch(line, -1) {
+			kinds = append(kinds, found[1]+" of "+found[2])
+		}
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
 }
 
 // whereTheLogIs says in which file the log is. Without --logs=FILE, it writes the last lines to a

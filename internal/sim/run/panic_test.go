@@ -117,6 +117,10 @@ func TestOperatorEnded(t *testing.T) {
 		{"panicked, with its log shown", reconcilePanic, true, "it panicked: assignment to entry in nil map", "goroutine", true},
 		{"ended", noManager, false, "; its last lines:\n    2026-01-01T00:00:00Z    ERROR    setup    problem running manager    {\"error\": \"no\"}\n    goodbye\n    its log is in ", "proc.go", true},
 		{"ended with few words", "no", false, "; its last lines:\n    no", "its log is", false},
+		{
+			"ended without a definition", `ERROR if kind is a CRD {"error": "no matches for kind \"Certificate\" in version \"cert-manager.io/v1\""}` + "\ngoodbye", false,
+			"the API server does not have Certificate of cert-manager.io/v1: if the operator watches it, give the file of its definition to --crds", "its log is", false,
+		},
 		{"ended with few words, with its log shown", "no", true, "exit status 2 after", "no", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
