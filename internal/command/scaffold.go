@@ -16,6 +16,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/semver"
 	"golang.org/x/term"
 
 	"github.com/ctrlkit/ctrlkit/internal/scaffold"
@@ -157,12 +159,12 @@ func (f *scaffoldFlags) requirements() (scaffold.Requirements, error) {
 	return r, nil
 }
 
-// requirementsFrom returns the version in the build information of this program. If it was not built
-// from a downloaded module, a directory takes the place of the version.
+// requirementsFrom returns the version in the build information of this program. If it was neither built
+// from a downloaded module nor is of the archive of a release, a directory takes the place of the version.
 func requirementsFrom(info *debug.BuildInfo, replace, checkout string) (scaffold.Requirements, error) {
 	r := scaffold.Requirements{Ctrlkit: info.Main.Version}
-	released := info.Main.Sum != "" && info.Main.Replace == nil
-	if released && replace == "" {
+	released := info.Main.Sum != "" || checkout == "" && isTagged(info.Main.Version)
+	if released && info.Main.Replace == nil && replace == "" {
 		return r, nil
 	}
 	r.Ctrlkit, r.Replace = "v0.0.0", checkout
@@ -180,6 +182,12 @@ func requirementsFrom(info *debug.BuildInfo, replace, checkout string) (scaffold
 		return r, &exitError{exitUsage, fmt.Errorf("--ctrlkit-replace %s: it is no checkout of ctrlkit", replace)}
 	}
 	return r, nil
+}
+
+// isTagged reports whether a version is that of a tag, which the go command finds in a checkout without
+// changes.
+func isTagged(version string) bool {
+	return semver.IsValid(version) && semver.Build(version) == "" && !module.IsPseudoVersion(version) && version != "v0.0.0"
 }
 
 // checkout returns the directory that this program was compiled from, empty if it is not there.

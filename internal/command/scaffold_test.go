@@ -32,6 +32,10 @@ func TestRequirements(t *testing.T) {
 		{name: "go build", main: debug.Module{Version: "v0.0.0-2026+dirty"}, checkout: here, want: scaffold.Requirements{Ctrlkit: "v0.0.0", Replace: here}},
 		{name: "go tool, replaced", main: debug.Module{Version: "v0.0.0", Sum: "h1:", Replace: &debug.Module{Path: "../ctrlkit"}}, checkout: here, want: scaffold.Requirements{Ctrlkit: "v0.0.0", Replace: here}},
 		{name: "-trimpath", main: debug.Module{Version: "(devel)"}, err: "name a checkout with --ctrlkit-replace"},
+		{name: "archive of a release", main: debug.Module{Version: "v0.1.0"}, want: scaffold.Requirements{Ctrlkit: "v0.1.0"}},
+		{name: "archive of a snapshot", main: debug.Module{Version: "v0.1.1-0.20261129032805-ffe0769d99f5"}, err: "name a checkout with --ctrlkit-replace"},
+		{name: "archive with changes", main: debug.Module{Version: "v0.1.0+dirty"}, err: "name a checkout with --ctrlkit-replace"},
+		{name: "go build of a tag", main: debug.Module{Version: "v0.1.0"}, checkout: here, want: scaffold.Requirements{Ctrlkit: "v0.0.0", Replace: here}},
 		{name: "wrong directory", main: released, replace: t.TempDir(), err: "it is no checkout of ctrlkit"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
