@@ -76,8 +76,8 @@ func (b *GraphBuilder) Add(action Action, after ...GraphNode) GraphNode {
 }
 
 // Limit makes at most limit of the actions run at the same time. An action that could begin then
-// waits until one has ended; they begin in the order in which they could. It panics if limit is less
-// than 1, and after the graph was built.
+// waits until one has ended; they begin in the order in which they could. It panics if limit is
+// less than 1, and after the graph was built.
 func (b *GraphBuilder) Limit(limit int) {
 	if b.graph == nil {
 		panic("ctrlkit: Limit on a Graph that is built: limit it inside the function")
@@ -176,8 +176,8 @@ func (t *traversal) start(i int) {
 	})
 }
 
-// ended keeps what the i-th action returned, and starts what can begin now: first what the limit kept
-// from beginning, then what came after the action.
+// ended keeps what the i-th action returned, and starts what can begin now: first what the limit
+// kept from beginning, then what came after the action.
 func (t *traversal) ended(i int, o *returned) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

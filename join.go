@@ -36,8 +36,8 @@ func ParallelJoin(actions ...Action) Action {
 	return newGroup(outline.KindParallelJoin, actions)
 }
 
-// ParallelJoinLimit is [ParallelJoin] with at most limit of the actions running at the same time. The
-// next one, in the order given, begins when one has ended. It panics if limit is less than 1.
+// ParallelJoinLimit is [ParallelJoin] with at most limit of the actions running at the same time.
+// The next one, in the order given, begins when one has ended. It panics if limit is less than 1.
 func ParallelJoinLimit(limit int, actions ...Action) Action {
 	if limit < 1 {
 		panic(fmt.Sprintf("ctrlkit: ParallelJoinLimit(%d): at least one action has to run", limit))

@@ -33,8 +33,8 @@ var limited = map[string]func(int, ...ctrlkit.Action) ctrlkit.Action{
 	},
 }
 
-// At most two of five actions run at the same time, and one begins as soon as another has ended, also
-// by an error, a panic, or the end of its goroutine.
+// At most two of five actions run at the same time, and one begins as soon as another has ended,
+// also by an error, a panic, or the end of its goroutine.
 func TestLimit(t *testing.T) {
 	for name, limit := range limited {
 		t.Run(name, func(t *testing.T) {

@@ -372,8 +372,8 @@ func (c *calls[T]) guarded(obj T, b *breaker, call func() (reached, err error)) 
 	return c.soon(reached, err)
 }
 
-// recovered drops the breaker of an object whose system answers, if no other object shares it: the next
-// failure makes a new one. There are as many of these as objects.
+// recovered drops the breaker of an object whose system answers, if no other object shares it:
+// the next failure makes a new one. There are as many of these as objects.
 func (c *calls[T]) recovered(obj T, b *breaker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -228,7 +228,8 @@ func TestBreakerCountsOnlyUnreachable(t *testing.T) {
 	}
 }
 
-// An object whose system answers takes no memory for failures; one that fails, and shared limits, do.
+// An object whose system answers takes no memory for failures; one that fails, and shared limits,
+// do.
 func TestBreakersAreOfFailures(t *testing.T) {
 	object := func(uid types.UID) configMap { return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: uid}} }
 	c, n := newCalls(Calls[configMap]{}), 0

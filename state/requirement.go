@@ -95,9 +95,9 @@ func Annotated[T any, P object[T]](requirements []Requirement, items []T) []T {
 	return keep(items, func(item P) bool { return hold(requirements, item.GetAnnotations()) })
 }
 
-// Having returns the items whose fields satisfy the requirements, in the same order. The keys of the
-// requirements are the names of indexes, which compute the fields; no item satisfies one whose index
-// is not given. It overwrites items, like [slices.DeleteFunc].
+// Having returns the items whose fields satisfy the requirements, in the same order. The keys of
+// the requirements are the names of indexes, which compute the fields; no item satisfies one
+// whose index is not given. It overwrites items, like [slices.DeleteFunc].
 func Having[T any, P object[T]](requirements []Requirement, items []T, indexes ...Index[P]) []T {
 	return keep(items, func(item P) bool {
 		texts, err := unmetFields(requirements, item, indexes)

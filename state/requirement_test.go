@@ -118,8 +118,8 @@ func TestTargetIndexLeavesOutRequirements(t *testing.T) {
 	same(t, "values", bySecret.Values(selecting("ns", "a", "one")), index.Values(selecting("ns", "a", "one")))
 }
 
-// What a field requires is what a label does, but an empty field is missing to Exists and DoesNotExist.
-// An index that is not given is an error, and no item has the field.
+// What a field requires is what a label does, but an empty field is missing to Exists and
+// DoesNotExist. An index that is not given is an error, and no item has the field.
 func TestHaving(t *testing.T) {
 	index := Index[*corev1.Pod]{Name: "ctrlkit:.spec.nodeName", Values: func(p *corev1.Pod) []string {
 		if p.Name == "unset" {

@@ -116,9 +116,9 @@ func Through[V, O client.Object](reader client.Reader, via client.ObjectList, in
 	}
 }
 
-// ThroughOwner is [Through] for objects that the object of the other state controls: the controlling
-// owner of an object, if it is of this group and kind, in any version. The parameter owner is an empty
-// object of that kind, which is namespaced.
+// ThroughOwner is [Through] for objects that the object of the other state controls: the
+// controlling owner of an object, if it is of this group and kind, in any version. The parameter
+// owner is an empty object of that kind, which is namespaced.
 func ThroughOwner(reader client.Reader, owner client.Object, group, kind string, next handler.MapFunc) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		for _, name := range ControllerName(obj, group, kind) {

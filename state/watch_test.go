@@ -126,8 +126,8 @@ func TestEnqueueSurvivesABrokenReader(t *testing.T) {
 	}
 }
 
-// The targets of a changed object are those that select its controlling owner. Another owner, one of
-// another kind or group, and one that is not there select nothing.
+// The targets of a changed object are those that select its controlling owner. Another owner, one
+// of another kind or group, and one that is not there select nothing.
 func TestThroughOwner(t *testing.T) {
 	find := ThroughOwner(indexed(), &corev1.ConfigMap{}, "", "ConfigMap", func(_ context.Context, obj client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}

@@ -25,7 +25,8 @@ const (
 	// noPoll is an interval of polls that does not end while something else is measured.
 	noPoll = 24 * time.Hour
 	// settled is the time without a request or a reconcile after which an operator of external
-	// resources counts as idle: longer than the second after which one comes back whose write was refused.
+	// resources counts as idle: longer than the second after which one comes back whose write was
+	// refused.
 	settled = 1500 * time.Millisecond
 	// recorded is how many intervals of polls are recorded.
 	recorded = 4
@@ -130,7 +131,8 @@ func (o outsideTurn) lives(ctx context.Context) error {
 	})
 }
 
-// many measures how fast ten workers create objects, and what many of them cost an operator that starts.
+// many measures how fast ten workers create objects, and what many of them cost an operator that
+// starts.
 func (o outsideTurn) many(ctx context.Context) error {
 	n := o.objects
 	err := o.with(ctx, 10, noPoll, func(operator *process.Process) error {
@@ -233,7 +235,8 @@ func (o outsideTurn) patchAll(ctx context.Context, n int, patch string) error {
 	return nil
 }
 
-// deleteAll deletes the last n Widgets, and returns when they are gone, and their resources as well.
+// deleteAll deletes the last n Widgets, and returns when they are gone, and their resources as
+// well.
 func (o outsideTurn) deleteAll(ctx context.Context, n int) error {
 	for _, w := range o.last(n) {
 		if err := o.turn.user.Delete(ctx, w); err != nil {

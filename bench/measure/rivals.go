@@ -28,8 +28,8 @@ type rival struct {
 	setting  string
 }
 
-// outsideRivals are the operators of external resources. Those of others are not in the repository: see
-// -rival.
+// outsideRivals are the operators of external resources. Those of others are not in the
+// repository: see -rival.
 var outsideRivals = field{reference: "external", all: []rival{
 	{name: "external", operator: "external", setting: `package external as "ctrlkit init --children external" writes it, with names that the operator chooses ` +
 		"and a connection Secret; the system is at a port of this machine."},

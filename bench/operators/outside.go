@@ -17,8 +17,8 @@ import (
 )
 
 // addOutside adds the operator whose Widgets stand for resources of the external system of the
-// settings, as "ctrlkit init --children external" writes it. Its connection Secrets have the names of
-// the Widgets.
+// settings, as "ctrlkit init --children external" writes it. Its connection Secrets have the
+// names of the Widgets.
 func addOutside(mgr ctrl.Manager, settings process.Settings) error {
 	if err := operator.Observe(mgr); err != nil {
 		return err

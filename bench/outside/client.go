@@ -15,8 +15,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/step"
 )
 
-// A Client calls the system for an operator of package external. The size of a resource is the field
-// first of its Widget.
+// A Client calls the system for an operator of package external. The size of a resource is the
+// field first of its Widget.
 type Client struct {
 	url  string
 	http *http.Client

@@ -159,8 +159,9 @@ func (f *scaffoldFlags) requirements() (scaffold.Requirements, error) {
 	return r, nil
 }
 
-// requirementsFrom returns the version in the build information of this program. If it was neither built
-// from a downloaded module nor is of the archive of a release, a directory takes the place of the version.
+// requirementsFrom returns the version in the build information of this program. If it was
+// neither built from a downloaded module nor is of the archive of a release, a directory takes
+// the place of the version.
 func requirementsFrom(info *debug.BuildInfo, replace, checkout string) (scaffold.Requirements, error) {
 	r := scaffold.Requirements{Ctrlkit: info.Main.Version}
 	released := info.Main.Sum != "" || checkout == "" && isTagged(info.Main.Version)
@@ -184,8 +185,8 @@ func requirementsFrom(info *debug.BuildInfo, replace, checkout string) (scaffold
 	return r, nil
 }
 
-// isTagged reports whether a version is that of a tag, which the go command finds in a checkout without
-// changes.
+// isTagged reports whether a version is that of a tag, which the go command finds in a checkout
+// without changes.
 func isTagged(version string) bool {
 	return semver.IsValid(version) && semver.Build(version) == "" && !module.IsPseudoVersion(version) && version != "v0.0.0"
 }

@@ -254,8 +254,9 @@ func TestColorsAndLostConnection(t *testing.T) {
 	}
 }
 
-// States that stand side by side in a bar differ in color. On the screen of a phone, the names of the
-// views stand in one line, and a timeline of few reconciles fills the width without scrolling.
+// States that stand side by side in a bar differ in color. On the screen of a phone, the names of
+// the views stand in one line, and a timeline of few reconciles fills the width without
+// scrolling.
 func TestBarAndPhone(t *testing.T) {
 	rings.Explore(t, "loads pages in a browser")
 	browser, s, address := startPage(t)

@@ -72,8 +72,8 @@ func TestManifestsGoTogether(t *testing.T) {
 	}
 }
 
-// The role of init has the paths that create api adds to that of kubebuilder, which gets them once. A
-// role of another form is left, with a note.
+// The role of init has the paths that create api adds to that of kubebuilder, which gets them
+// once. A role of another form is left, with a note.
 func TestReadersOfMetricsReadReports(t *testing.T) {
 	v := &values{}
 	own, err := v.render(metricsReader.template)

@@ -28,8 +28,8 @@ func requirementExprs(requirements []model.Requirement, expr func(model.Value) s
 	return exprs
 }
 
-// addFieldWhere adds the requirements on fields. Objects that are not read by their name are left out
-// after they were listed.
+// addFieldWhere adds the requirements on fields. Objects that are not read by their name are left
+// out after they were listed.
 func (w *managerWriter) addFieldWhere(view *stateView, l lookup, literal *selectionLiteral) {
 	indexes := ""
 	for _, r := range l.fieldWhere {

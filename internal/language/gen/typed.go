@@ -17,8 +17,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/language/dsl/model"
 )
 
-// A typedView is a type for the objects of a kind that has no Go type. It embeds the object, so that
-// nothing of it is lost, and has a method for each field that the manager reads.
+// A typedView is a type for the objects of a kind that has no Go type. It embeds the object, so
+// that nothing of it is lost, and has a method for each field that the manager reads.
 type typedView struct {
 	Name, Kind string
 	// One and Many are functions that make it of an object, and of several ones. They are empty if no
@@ -108,8 +108,8 @@ func newTypedField(field model.Field, methods scope) typedField {
 	return f
 }
 
-// firstList splits a path after the first list that it leads through. The first part is nil if there
-// is none.
+// firstList splits a path after the first list that it leads through. The first part is nil if
+// there is none.
 func firstList(path []model.Step) (list, rest []model.Step) {
 	i := slices.IndexFunc(path, func(step model.Step) bool { return step.Each })
 	if i < 0 {

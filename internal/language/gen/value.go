@@ -17,7 +17,8 @@ import (
 // the error for it.
 type guard struct {
 	Cond, Err string
-	// Before is what is done instead of a test: a variable gets the value of a reference, or its default.
+	// Before is what is done instead of a test: a variable gets the value of a reference, or its
+	// default.
 	Before string
 	// inElement is true for a pointer of an element of a list.
 	inElement bool

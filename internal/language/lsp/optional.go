@@ -20,9 +20,9 @@ func questionMark(d *document, reference ast.Range) repair {
 	return repair{ast.Range{Start: end, End: end}, "?", makeOptional}
 }
 
-// optional returns the code action that makes the reference at a place optional. It returns nil if
-// that would be a mistake, if something is wrong with the reference, also a note, whose quick fix it is,
-// and while packages are not loaded.
+// optional returns the code action that makes the reference at a place optional. It returns nil
+// if that would be a mistake, if something is wrong with the reference, also a note, whose quick
+// fix it is, and while packages are not loaded.
 func (w *workspace) optional(ctx context.Context, d *document, dir *directory, offset int) *codeAction {
 	for ref := range ast.All[*ast.Ref](d.tree) {
 		if !touches(ref, offset) || ref.Optional || len(ref.Path) < 2 || ref.Path[0].Text != "target" || !strings.HasSuffix(d.content[ref.Start:ref.End], "}") {

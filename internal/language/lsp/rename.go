@@ -21,8 +21,8 @@ func (w *workspace) prepareRename(d *document, _ *directory, offset int) (*span,
 	return &at, nil
 }
 
-// rename returns the edits of a document that rename a name, and the renamer of what is generated from
-// it in the Go of the module, nil if nothing is.
+// rename returns the edits of a document that rename a name, and the renamer of what is generated
+// from it in the Go of the module, nil if nothing is.
 func (w *workspace) rename(ctx context.Context, p renameParams) (*workspaceEdit, *goRenamer, error) {
 	d, o, ok := w.named(ctx, p.TextDocument.URI, p.Position)
 	switch {

@@ -38,8 +38,8 @@ func seed(t *testing.T) (e *editor, text string) {
 	return e, text
 }
 
-// While the packages are loaded in which a name is renamed, other requests are answered, and a change of
-// the document makes the edits void.
+// While the packages are loaded in which a name is renamed, other requests are answered, and a
+// change of the document makes the edits void.
 func TestRenameWhilePackagesAreLoaded(t *testing.T) {
 	rings.Test(t, "loads Go packages")
 	e, text := seed(t)

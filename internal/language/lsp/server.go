@@ -141,8 +141,8 @@ func about[R any](do func(*workspace, *document, *directory, int) (R, error)) fu
 	})
 }
 
-// A later is the result of a request that takes seconds. It is called without the lock, so that other
-// messages are handled in the meantime.
+// A later is the result of a request that takes seconds. It is called without the lock, so that
+// other messages are handled in the meantime.
 type later func() (any, error)
 
 // Handle implements [jsonrpc2.Handler].

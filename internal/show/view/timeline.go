@@ -114,8 +114,8 @@ const (
 	room       = 60.0 // for what is said of the last reconcile
 )
 
-// widths are how wide a timeline is at least, by what the script says of the screen: as wide as the page
-// is, for a narrow one as that of a phone.
+// widths are how wide a timeline is at least, by what the script says of the screen: as wide as
+// the page is, for a narrow one as that of a phone.
 var widths = map[string]float64{"": 1230, "narrow": 334, "wide": 1630}
 
 // drawTimeline draws the latest reconciles of an object and of those it has to do with, and says the

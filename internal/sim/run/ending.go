@@ -41,8 +41,8 @@ func (r *runner) operatorEnded() error {
 	return fmt.Errorf("%w; its last lines:\n    %s%s", err, strings.Join(shown, "\n    "), where)
 }
 
-// noKind matches what controller-runtime says of a kind that the API server does not have, as text and in
-// JSON.
+// noKind matches what controller-runtime says of a kind that the API server does not have, as
+// text and in JSON.
 var noKind = regexp.MustCompile(`no matches for kind \\*"([^"\\]+)\\*" in version \\*"([^"\\]+)\\*"`)
 
 // undefined returns the kinds of which a log says that the API server does not have them.

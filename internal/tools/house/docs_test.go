@@ -121,8 +121,8 @@ func TestPagesNamedInGo(t *testing.T) {
 	}
 }
 
-// Each package that a command of a page tests, runs or builds is there: in this repository, or in what
-// ctrlkit init writes.
+// Each package that a command of a page tests, runs or builds is there: in this repository, or in
+// what ctrlkit init writes.
 func TestPackagesNamedInPages(t *testing.T) {
 	inRoot(t)
 	named := 0

@@ -224,8 +224,8 @@ func (r *Ref) Source() string {
 	return r.Name()
 }
 
-// Step returns the name of a field in a reference, and what is in the brackets after it: nothing for
-// the elements of a list, and a key for what a map has for it.
+// Step returns the name of a field in a reference, and what is in the brackets after it: nothing
+// for the elements of a list, and a key for what a map has for it.
 func (w Word) Step() (name, key string, brackets bool) {
 	name, key, brackets = strings.Cut(strings.TrimSuffix(w.Text, "]"), "[")
 	return name, key, brackets

@@ -345,8 +345,8 @@ func TestSurroundings(t *testing.T) {
 	}
 }
 
-// A package whose imports can't be loaded, because go.sum is not complete, is not said to have no kinds:
-// go get of a module leaves go.sum so.
+// A package whose imports can't be loaded, because go.sum is not complete, is not said to have no
+// kinds: go get of a module leaves go.sum so.
 func TestIncompleteSums(t *testing.T) {
 	rings.Test(t, "runs the go command")
 	dir := t.TempDir()

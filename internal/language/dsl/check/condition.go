@@ -38,8 +38,8 @@ func (s *stateScope) mayBeOfElements(v ast.Value, family string) (model.Value, b
 	return value, ok
 }
 
-// namesNoElements reports whether a name refers to no elements, in a state that refers to some. It is
-// false for a name with a mistake.
+// namesNoElements reports whether a name refers to no elements, in a state that refers to some.
+// It is false for a name with a mistake.
 func namesNoElements(name *ast.Selector, out *model.State) bool {
 	if name == nil || out.ObjectName == nil {
 		return name == nil
@@ -49,8 +49,8 @@ func namesNoElements(name *ast.Selector, out *model.State) bool {
 	return len(written) == len(resolved) && out.ObjectName.Elements() == nil
 }
 
-// noteLeftOut notes a name that has a namespace or a kind beside it which the state does not ask for:
-// the object may be another one than that which is named.
+// noteLeftOut notes a name that has a namespace or a kind beside it which the state does not ask
+// for: the object may be another one than that which is named.
 func (s *stateScope) noteLeftOut() {
 	if s.name == nil || s.kind == nil || s.target == nil || len(s.name.Value.Parts) != 1 || s.name.Value.Parts[0].Ref == nil {
 		return

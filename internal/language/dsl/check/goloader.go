@@ -129,9 +129,9 @@ func newPackage(pkg *packages.Package) *Package {
 	return p
 }
 
-// missingSum returns what the go command says of an import of the package that it can't load because
-// go.sum lacks the module, and the command that it proposes. Without that import no kind would look
-// like one.
+// missingSum returns what the go command says of an import of the package that it can't load
+// because go.sum lacks the module, and the command that it proposes. Without that import no kind
+// would look like one.
 func missingSum(pkg *packages.Package) (problem, remedy string) {
 	for _, path := range slices.Sorted(maps.Keys(pkg.Imports)) {
 		for _, e := range pkg.Imports[path].Errors {

@@ -104,8 +104,8 @@ func importPathOf(dir string) string {
 	return path.Join(module, filepath.ToSlash(rel))
 }
 
-// ModuleRoot returns the directory at or above dir that has a go.mod: the root of the Go module that
-// dir is in, for which packages are loaded. It returns dir and false if there is none.
+// ModuleRoot returns the directory at or above dir that has a go.mod: the root of the Go module
+// that dir is in, for which packages are loaded. It returns dir and false if there is none.
 func ModuleRoot(dir string) (root string, found bool) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

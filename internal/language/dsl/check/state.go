@@ -37,8 +37,8 @@ type stateScope struct {
 	list []model.Step
 	// needed is true while a value is checked that must not be empty, and has references only.
 	needed bool
-	// family is the selector whose value is checked, if that is kind, group, or namespace; inDefault is
-	// true while the value is that of an empty reference. defaults are those values by reference.
+	// family is the selector whose value is checked, if that is kind, group, or namespace; inDefault
+	// is true while the value is that of an empty reference. defaults are those values by reference.
 	family    string
 	inDefault bool
 	owner     *declaredState // that of owned=${STATE}

@@ -23,8 +23,8 @@ func (f Field) String() string {
 	return path.String()
 }
 
-// FieldsOf returns the fields of a kind that the references and the selectors of the manager's states
-// read, each once, in their order. The metadata of objects is none of them.
+// FieldsOf returns the fields of a kind that the references and the selectors of the manager's
+// states read, each once, in their order. The metadata of objects is none of them.
 func (m *Manager) FieldsOf(kind Kind) []Field {
 	var all []Field
 	seen := map[string]bool{}

@@ -141,8 +141,8 @@ type Namespace struct {
 	Value *Value // for NamedNamespace
 }
 
-// Via returns the states that the selectors of the state refer to, in the order of the selectors: the
-// owner first.
+// Via returns the states that the selectors of the state refer to, in the order of the selectors:
+// the owner first.
 func (s *State) Via() []*State {
 	var via []*State
 	if s.Owner != nil {

@@ -57,8 +57,8 @@ func (b *bundler) add(key, name string) *bundle {
 
 func newBundler() *bundler { return &bundler{byKey: map[string]*bundle{}} }
 
-// overview draws a document that is too large for a node for each name: the states in groups by their
-// kind, and the actions in groups by the kinds that they read.
+// overview draws a document that is too large for a node for each name: the states in groups by
+// their kind, and the actions in groups by the kinds that they read.
 func (p *painter) overview(states []*ast.State, actions []*ast.Action) {
 	p.frame.Label = fmt.Sprintf("%s: %d states, %d actions, by kind", p.frame.Label, len(states), len(actions))
 	kinds := newBundler()

@@ -14,8 +14,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/show/drawing"
 )
 
-// document returns a manager with states of the kinds Pod, []Secret and []Job, and actions that read
-// one to three of them; the last one reads Missing.
+// document returns a manager with states of the kinds Pod, []Secret and []Job, and actions that
+// read one to three of them; the last one reads Missing.
 func document(states, actions int) string {
 	var b strings.Builder
 	b.WriteString("decl Large for Deployment {\n    state {\n")
@@ -40,8 +40,8 @@ func graphOf(t *testing.T, text string) *drawing.Graph {
 	return Graph("", Declared(file)...)
 }
 
-// A document of hundreds of states is drawn with a node for each kind, and a smaller one with a node
-// for each state.
+// A document of hundreds of states is drawn with a node for each kind, and a smaller one with a
+// node for each state.
 func TestOverview(t *testing.T) {
 	g := graphOf(t, document(300, 100))
 	frame := g.Root.Clusters[0]

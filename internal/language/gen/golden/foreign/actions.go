@@ -19,7 +19,8 @@ import (
 	"github.com/ctrlkit/ctrlkit/state"
 )
 
-// Setup registers a controller for each of the kinds with a manager whose options [Cache] was given.
+// Setup registers a controller for each of the kinds with a manager whose options [Cache] was
+// given.
 func Setup(ctx context.Context, mgr ctrl.Manager) error {
 	c, log := mgr.GetClient(), mgr.GetLogger()
 	for _, controller := range []struct {

@@ -183,8 +183,8 @@ func (s story) run(t *testing.T, w *sim.World) {
 	}
 }
 
-// Each operator finds what its target names, and ends in the same state whatever goes wrong, with the
-// rights in role.yaml.
+// Each operator finds what its target names, and ends in the same state whatever goes wrong, with
+// the rights in role.yaml.
 func TestStories(t *testing.T) {
 	rings.Test(t, "takes seconds")
 	for name, s := range map[string]story{

@@ -48,8 +48,8 @@ func one[T any, P interface {
 	return shown[T, P]([]T{*obj}, err)
 }
 
-// A reference has its default while it is empty, also behind a pointer that is nil, and a key of a map
-// is what the map has for it.
+// A reference has its default while it is empty, also behind a pointer that is nil, and a key of
+// a map is what the map has for it.
 func TestDefaultsAndKeys(t *testing.T) {
 	t.Parallel()
 	small := &corev1.ConfigMap{ObjectMeta: at("kube-system", "small")}
@@ -125,7 +125,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// The operators of fields mean what those of labels do; an empty field is missing to the path alone.
+// The operators of fields mean what those of labels do; an empty field is missing to the path
+// alone.
 func TestFieldOperators(t *testing.T) {
 	t.Parallel()
 	pod := func(name, node, priority string, phase corev1.PodPhase) *corev1.Pod {
