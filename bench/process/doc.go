@@ -11,7 +11,8 @@
 //
 // A program that is built without this package, with other versions of its libraries, does the
 // same: it accepts the flags of [Settings], of which it uses -kubeconfig, -namespace and -workers
-// at least, and -system and -poll if its Widgets stand for external resources, and prints a line
+// at least, and -system and -poll if its Widgets stand for external resources of package outside,
+// with a Secret of the name of each, and prints a line
 // with [Stats] in JSON when its caches are filled. From then on, it answers each line that it
 // reads, "stats" or "heap" (after a garbage collection) first of all, with another one. Durations
 // are in nanoseconds. It makes Widgets ready as package operators does.
