@@ -169,7 +169,6 @@ func (e *external[T]) funcs() Funcs[T] {
 // published.
 func (e *external[T]) watches() []step.Watch {
 	all := slices.Clone(e.options.Watches)
-	isSecret := func(obj client.Object) bool { _, ok := obj.(*corev1.Secret); return ok }
 	reads, owned := e.options.Reads, e.options.ConnectionSecret != nil
 	if (owned || e.options.Publish != nil) && !slices.ContainsFunc(reads, isSecret) {
 		reads = append(slices.Clip(reads), &corev1.Secret{})
@@ -180,7 +179,7 @@ func (e *external[T]) watches() []step.Watch {
 	for _, r := range e.options.References {
 		all = append(all, r.Watches()...)
 	}
-	return all
+	return indexed(all)
 }
 
 // uses are what the connector does, and what publishing needs.

@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/failure"
+	"github.com/ctrlkit/ctrlkit/state"
+	"github.com/ctrlkit/ctrlkit/step"
 )
 
 // A publication is what is published of one object, in one reconcile.
@@ -160,14 +162,40 @@ func (p *publication) isRendered(key string, value []byte) bool {
 	})
 }
 
+// onceIndex finds the Secrets that say what was known once by the UID of the object that controls them.
+// To search a namespace for each of its objects would be quadratic at the start of an operator.
+var onceIndex = state.Index[client.Object]{Name: "ctrlkit:external.once", Values: func(secret client.Object) []string {
+	owner := metav1.GetControllerOfNoCopy(secret)
+	if owner == nil || secret.GetAnnotations()[onceAnnotation] == "" {
+		return nil
+	}
+	return []string{string(owner.UID)}
+}}
+
+// indexed are watches of which those of Secrets have the index.
+func indexed(watches []step.Watch) []step.Watch {
+	for i := range watches {
+		if isSecret(watches[i].Object) {
+			watches[i].Indexes = append(slices.Clip(watches[i].Indexes), onceIndex)
+		}
+	}
+	return watches
+}
+
+func isSecret(obj client.Object) bool { _, ok := obj.(*corev1.Secret); return ok }
+
 // addAllNoted adds to details what the Secrets of a namespace that the object controls say was known once.
 func (p *publication) addAllNoted(ctx context.Context, details map[string][]byte, namespace string) error {
 	if namespace == "" || p.first {
 		return nil
 	}
 	list := &corev1.SecretList{}
-	if err := p.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("finding the former Secrets: %w", err)
+	options := []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
+	by := client.MatchingFields{onceIndex.Name: string(p.owner.GetUID())}
+	if p.client.List(ctx, list, append(options, by)...) != nil { // the engine has no cache, or Secrets are not read from it
+		if err := p.client.List(ctx, list, options...); err != nil {
+			return fmt.Errorf("finding the former Secrets: %w", err)
+		}
 	}
 	var all []client.Object
 	for i := range list.Items {

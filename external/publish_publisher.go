@@ -238,7 +238,7 @@ func (p *Publisher[T]) watches(all []step.Watch) []step.Watch {
 	if p.Elsewhere {
 		all = append(all, step.Watch{Object: &corev1.Namespace{}, NamedBy: p.namespaces, Changed: consentChanged})
 	}
-	return all
+	return indexed(all)
 }
 
 // namespaces returns the other namespaces to which an object publishes.

@@ -13,17 +13,19 @@ import (
 	"github.com/ctrlkit/ctrlkit/external"
 )
 
-// A lister counts the lists of Secrets.
+// A lister counts the lists of Secrets, and what they have returned.
 type lister struct {
 	client.Client
-	lists int
+	lists, secrets int
 }
 
 func (l *lister) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	if _, is := list.(*corev1.SecretList); is {
+	err := l.Client.List(ctx, list, options...)
+	if found, is := list.(*corev1.SecretList); is && err == nil {
 		l.lists++
+		l.secrets += len(found.Items)
 	}
-	return l.Client.List(ctx, list, options...)
+	return err
 }
 
 // A poll looks for nothing to publish as long as neither the details nor the Secret have changed. Who

@@ -30,6 +30,8 @@ type listener struct {
 	// synced is called when the events of all objects that exist have been received, and again
 	// after the kind was missing. It may be nil.
 	synced func()
+	// index has the cache keep the indexes that it needs. It may be nil.
+	index func(client.FieldIndexer) error
 
 	registration toolscache.ResourceEventHandlerRegistration // nil while there is no informer
 	ignored      chan struct{}                               // closed when it is removed
@@ -201,6 +203,11 @@ func (f *feed) attach(informer cache.Informer) (lost chan struct{}, err error) {
 }
 
 func (f *feed) attachOne(l *listener) error {
+	if l.index != nil {
+		if err := l.index(f.cache); err != nil {
+			return err
+		}
+	}
 	options := toolscache.HandlerOptions{}
 	if f.options.Resync > 0 {
 		options.ResyncPeriod = new(time.Duration(0)) // the feed repeats them itself

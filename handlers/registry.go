@@ -292,7 +292,7 @@ func (r *Registry) relateLocked(k *kind, e *entry) error {
 			continue
 		}
 		f := r.feedOf(key, w.Object)
-		l := &listener{events: watchEvents{&wakingQueue{kind: k, entry: e}, f, filters, w}}
+		l := &listener{events: watchEvents{&wakingQueue{kind: k, entry: e}, f, filters, w}, index: w.RegisterIndexes}
 		r.watches[e] = append(r.watches[e], watch{l, f})
 		errs = append(errs, f.listen(l))
 		r.startFeedLocked(f)

@@ -5,10 +5,10 @@ package step
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -31,7 +31,7 @@ func (e *Engine[T]) watchLater(b *builder.Builder, w wiring.Watch, from cache.Ca
 	}
 	// The builder adds its event filters to all other sources.
 	inner := source.Kind(from, w.Object, w.Handler, e.EventFilter(), w.Filter)
-	b.WatchesRawSource(&laterSource{e.options.Client.RESTMapper(), w.Kind, inner, began})
+	b.WatchesRawSource(&laterSource{e.options.Client.RESTMapper(), w, from, inner, began})
 }
 
 // A laterSource is the source of a kind that the API server may not have yet. It does not have the
@@ -39,7 +39,8 @@ func (e *Engine[T]) watchLater(b *builder.Builder, w wiring.Watch, from cache.Ca
 // starts, and ends when one takes too long.
 type laterSource struct {
 	mapper apimeta.RESTMapper
-	kind   schema.GroupVersionKind
+	watch  wiring.Watch
+	cache  cache.Cache
 	inner  source.SyncingSource
 	// began is called when the kind is known and its objects are in the cache; it may be nil.
 	began func(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error
@@ -53,20 +54,20 @@ const lookForKind = 10 * time.Second
 func (s *laterSource) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	go func() {
 		err := wait.PollUntilContextCancel(ctx, lookForKind, true, func(context.Context) (bool, error) {
-			_, err := s.mapper.RESTMapping(s.kind.GroupKind(), s.kind.Version)
+			_, err := s.mapper.RESTMapping(s.watch.Kind.GroupKind(), s.watch.Kind.Version)
 			return err == nil, nil //nolint:nilerr // whatever the error is, it is asked again
 		})
 		if err != nil {
 			return // the operator ends
 		}
-		err = s.inner.Start(ctx, queue)
+		err = errors.Join(s.watch.RegisterIndexes(s.cache), s.inner.Start(ctx, queue))
 		if err == nil && s.began != nil {
 			if err = s.inner.WaitForSync(ctx); err == nil {
 				err = s.began(ctx, queue)
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "Could not start a watch", "kind", s.kind.String())
+			log.FromContext(ctx).Error(err, "Could not start a watch", "kind", s.watch.Kind.String())
 		}
 	}()
 	return nil

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/state"
 )
 
 // A Watch says for which objects of another kind there are reconciles when they change, and of what.
@@ -57,6 +59,13 @@ type Watch struct {
 	// this requests. Before is nil for an object that was not there, now for one that is gone. It
 	// may be nil.
 	Note func(kind schema.GroupKind, before, now client.Object)
+	// Indexes have the cache find objects of the kind, for steps that list some of many:
+	//
+	//	client.MatchingFields{index.Name: value}
+	//
+	// Options.Cache keeps them, or the cache of the registry of package handlers. Without either, such
+	// a list fails.
+	Indexes []state.Index[client.Object]
 
 	namedBy reflect.Type // the type of objects that NamedBy takes, nil if it takes any
 }

@@ -32,11 +32,14 @@ func (e *Engine[T]) target() wiring.Target {
 
 // eachWatch calls connect for each watch that the options and the steps declare, and returns the
 // kinds that they watch, and those of which they watch only what the objects own.
-func (e *Engine[T]) eachWatch(connect func(declared Watch, w wiring.Watch)) (kinds, owned []schema.GroupKind, err error) {
+func (e *Engine[T]) eachWatch(connect func(declared Watch, w wiring.Watch) error) (kinds, owned []schema.GroupKind, err error) {
 	to := e.target()
 	wire := func(by string, watches []Watch) error {
 		for i, declared := range watches {
 			w, err := declared.Wire(to)
+			if err == nil {
+				err = connect(declared, w)
+			}
 			if err != nil {
 				return fmt.Errorf("%s: watch %d: %w", by, i+1, err)
 			}
@@ -45,7 +48,6 @@ func (e *Engine[T]) eachWatch(connect func(declared Watch, w wiring.Watch)) (kin
 			} else {
 				kinds = append(kinds, w.Kind.GroupKind())
 			}
-			connect(declared, w)
 		}
 		return nil
 	}
@@ -67,7 +69,7 @@ func (e *Engine[T]) eachWatch(connect func(declared Watch, w wiring.Watch)) (kin
 
 // watchDeclared adds the watches that the options and the steps declare, and returns their kinds.
 func (e *Engine[T]) watchDeclared(b *builder.Builder) (kinds, owned []schema.GroupKind, err error) {
-	return e.eachWatch(func(declared Watch, w wiring.Watch) {
+	return e.eachWatch(func(declared Watch, w wiring.Watch) error {
 		if w.Index != nil {
 			b.WithEventFilter(w.Index)
 		}
@@ -77,9 +79,13 @@ func (e *Engine[T]) watchDeclared(b *builder.Builder) (kinds, owned []schema.Gro
 		}
 		if declared.Later != nil {
 			e.watchLater(b, w, declared.Later, missing)
-			return
+			return nil
 		}
 		b.Watches(w.Object, w.Handler, builder.WithPredicates(w.Filter))
+		if e.options.Cache == nil {
+			return nil
+		}
+		return w.RegisterIndexes(e.options.Cache)
 	})
 }
 
@@ -127,11 +133,12 @@ func (e *Engine[T]) Wire(watched ...client.Object) (wiring.Wiring, error) {
 		return wiring.Wiring{}, err
 	}
 	all := wiring.Wiring{Filters: []predicate.Predicate{e.EventFilter()}}
-	declared, owned, err := e.eachWatch(func(_ Watch, w wiring.Watch) {
+	declared, owned, err := e.eachWatch(func(_ Watch, w wiring.Watch) error {
 		if w.Index != nil {
 			all.Filters = append(all.Filters, w.Index)
 		}
 		all.Watches = append(all.Watches, w)
+		return nil
 	})
 	if err != nil {
 		return wiring.Wiring{}, err

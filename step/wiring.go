@@ -34,7 +34,7 @@ func (w Watch) Wire(to wiring.Target) (wiring.Watch, error) {
 	}
 	w = w.guarded(to.Log)
 	m := mapping{watch: w, to: to}
-	wired := wiring.Watch{Object: w.Object, Kind: gvk, Filter: noting{gvk.GroupKind(), w.Note, w.Changed}, Notes: w.Note != nil, OnlyOwned: onlyOwned(w)}
+	wired := wiring.Watch{Object: w.Object, Kind: gvk, Filter: noting{gvk.GroupKind(), w.Note, w.Changed}, Notes: w.Note != nil, OnlyOwned: onlyOwned(w), Indexes: w.Indexes}
 	if w.NamedBy != nil {
 		m.index = &references.Index{Own: to.Own, Named: w.NamedBy, NamedAs: w.NamedAs, Scope: references.NewScope(to.Client, w.Object)}
 		wired.Index = m.index

@@ -6,6 +6,7 @@
 package wiring
 
 import (
+	"context"
 	"reflect"
 
 	"github.com/go-logr/logr"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/ctrlkit/ctrlkit/internal/cluster/references"
+	"github.com/ctrlkit/ctrlkit/state"
 )
 
 // A Target is the controller whose reconciles watches request. Client and Type are enough to check a
@@ -54,6 +56,18 @@ type Watch struct {
 	Notes bool
 	// OnlyOwned says that the watch is for nothing but what the reconciled objects own.
 	OnlyOwned bool
+	// Indexes are those that the cache of the controller is to have of the kind.
+	Indexes []state.Index[client.Object]
+}
+
+// RegisterIndexes has a cache keep the indexes of a watch. Several watches may have the same one.
+func (w Watch) RegisterIndexes(indexer client.FieldIndexer) error {
+	for _, index := range w.Indexes {
+		if err := index.Register(context.Background(), indexer, w.Object); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A Wiring is what an engine is connected to.
