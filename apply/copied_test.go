@@ -164,7 +164,7 @@ func testCopiedNamespace(t *testing.T, plane *controlplane.ControlPlane, start f
 					return nil
 				}, apply.Owns(&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.PersistentVolumeClaim{}), apply.Tracks(&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.PersistentVolumeClaim{}))
 				run := func() (stop func()) {
-					return from.run(t, plane.Config(), false, cache.Options{DefaultTransform: apply.CacheTransform("shops")}, parts)
+					return from.run(t, plane.Config(), false, cache.Options{DefaultTransform: apply.CacheTransform()}, parts)
 				}
 				stop := run()
 				shop := from.shop("shop")

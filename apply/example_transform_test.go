@@ -13,11 +13,10 @@ import (
 	"github.com/ctrlkit/ctrlkit/apply"
 )
 
-// The field owner is that of the engine.
+// The cache keeps what was applied, by whichever field owner.
 func ExampleCacheTransform() {
-	options := cache.Options{DefaultTransform: apply.CacheTransform("website-controller")} // for ctrl.Options.Cache
+	options := cache.Options{DefaultTransform: apply.CacheTransform()} // for ctrl.Options.Cache
 
-	// Of what the API server sends, the cache keeps what the operator has applied.
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web", ManagedFields: []metav1.ManagedFieldsEntry{
 		{Manager: "website-controller", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:a":{}}}`)},
 		{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:b":{}}}`)},

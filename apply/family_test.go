@@ -31,7 +31,7 @@ func childMeta(i int) metav1.ObjectMeta {
 }
 
 func TestCacheTransformSharesWhatChildrenHaveInCommon(t *testing.T) {
-	f := apply.CacheTransform("website")
+	f := apply.CacheTransform()
 	first := transformed(t, f, &corev1.ConfigMap{ObjectMeta: childMeta(1)})
 	for _, tt := range []struct {
 		name                 string
@@ -75,7 +75,7 @@ func TestCacheTransformHeapOfAFamily(t *testing.T) {
 	rings.Test(t, "takes a second")
 	const n = 2000
 	bytesPer := func(children int) int {
-		f := apply.CacheTransform("website")
+		f := apply.CacheTransform()
 		kept := make([]*corev1.ConfigMap, 0, children*n)
 		before := heap()
 		for range children {

@@ -200,7 +200,7 @@ func TestWhenServed(t *testing.T) {
 // newManager returns a manager that nothing listens to. Its cache keeps the managed fields of the engine.
 func newManager(t *testing.T, server *apiserver.Server) ctrl.Manager {
 	t.Helper()
-	return newManagerOf(t, server.Config(), cache.Options{DefaultTransform: apply.CacheTransform("shops")})
+	return newManagerOf(t, server.Config(), cache.Options{DefaultTransform: apply.CacheTransform()})
 }
 
 func newManagerOf(t *testing.T, config *rest.Config, options cache.Options) ctrl.Manager {

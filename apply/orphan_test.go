@@ -173,7 +173,7 @@ type orphaning struct {
 
 func (o *orphaning) test(t *testing.T, slow bool) {
 	t.Helper()
-	stop := o.run(t, o.config, slow, cache.Options{DefaultTransform: apply.CacheTransform("shops")}, o.step(o.cluster))
+	stop := o.run(t, o.config, slow, cache.Options{DefaultTransform: apply.CacheTransform()}, o.step(o.cluster))
 	defer stop()
 	exists := func(name string) bool { return o.get(&Shop{}, name) }
 	o.each("at first", o.shops, func(name string) { o.shop(name) }, exists)

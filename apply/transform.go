@@ -17,16 +17,16 @@ import (
 )
 
 // CacheTransform returns a transform that makes cached objects smaller: of their managed fields it
-// keeps what the manager, the field owner of the operator, has applied. Children are found unchanged
-// as before, and nothing else of an object changes.
+// keeps what was applied. Children are found unchanged as before, and nothing else of an object
+// changes. The manager of an operator.Operator has it; for another one, it is an option:
 //
-//	cache.Options{DefaultTransform: apply.CacheTransform("website-controller")}
+//	cache.Options{DefaultTransform: apply.CacheTransform()}
 //
 // The objects that it has transformed differ from others:
 //
-//   - An entry of another manager is kept if it shows that a field of ours was taken and nothing
-//     else does, which is rare. Code that names the managers of an object needs the others as well,
-//     and has to read the object from the API server.
+//   - An entry of a client that updates is kept if it shows that a field which was applied was taken
+//     and nothing else does, which is rare. Code that names the managers of an object needs the
+//     others as well, and has to read the object from the API server.
 //   - Objects share the entries, labels and owner references that are equal, as those of the children
 //     of an object are, and the texts that most have in common, such as the keys of annotations. As
 //     all that is in a cache, they must not be changed.
@@ -36,11 +36,8 @@ import (
 //   - Unstructured objects share nothing.
 //
 // Tombstones and what is no Kubernetes object are left as they are.
-func CacheTransform(manager string) toolscache.TransformFunc {
-	t := &transform{
-		manager: manager, known: make(map[string][]metav1.ManagedFieldsEntry), texts: make(map[string]string),
-		family: newFamily(),
-	}
+func CacheTransform() toolscache.TransformFunc {
+	t := &transform{known: make(map[string][]metav1.ManagedFieldsEntry), texts: make(map[string]string), family: newFamily()}
 	return func(obj any) (any, error) {
 		switch obj := obj.(type) {
 		case *unstructured.Unstructured:
@@ -58,8 +55,6 @@ func CacheTransform(manager string) toolscache.TransformFunc {
 const mostKnown = 4096
 
 type transform struct {
-	manager string
-
 	mu    sync.Mutex // guards what follows
 	known map[string][]metav1.ManagedFieldsEntry
 	key   []byte            // of the last entry, to be used again
@@ -114,7 +109,7 @@ func (t *transform) slim(obj metav1.Object) {
 	if len(managed) == 0 {
 		return
 	}
-	kept := witness.Keep(managed, t.manager)
+	kept := witness.Keep(managed)
 	if len(kept) == 1 && kept[0].FieldsV1 != nil {
 		kept = t.shared(&kept[0], obj.GetOwnerReferences())
 	} else {
@@ -125,14 +120,17 @@ func (t *transform) slim(obj metav1.Object) {
 	obj.SetManagedFields(kept)
 }
 
-// shared returns the entry, which is ours, as all objects have it that have an equal one. The UIDs
+// shared returns the entry, of what was applied, as all objects have it that have an equal one. The UIDs
 // of owners would make each different. So those that the object has are left out of the entry: then
 // it has the owner references as a whole.
 func (t *transform) shared(own *metav1.ManagedFieldsEntry, owners []metav1.OwnerReference) []metav1.ManagedFieldsEntry {
 	fields := own.FieldsV1.GetRawBytes()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.key = append(append(t.key[:0], own.APIVersion...), 0)
+	t.key = t.key[:0]
+	for _, text := range []string{own.Manager, own.Subresource, own.APIVersion} {
+		t.key = append(append(t.key, text...), 0)
+	}
 	start := len(t.key)
 	t.key = appendWithoutOwner(t.key, fields, owners)
 	if shared, ok := t.known[string(t.key)]; ok {
@@ -142,7 +140,7 @@ func (t *transform) shared(own *metav1.ManagedFieldsEntry, owners []metav1.Owner
 		clear(t.known) // what is in use stays shared
 	}
 	shared := []metav1.ManagedFieldsEntry{{
-		Manager: t.manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: own.APIVersion,
+		Manager: own.Manager, Operation: metav1.ManagedFieldsOperationApply, Subresource: own.Subresource, APIVersion: own.APIVersion,
 		FieldsV1: metav1.NewFieldsV1(string(t.key[start:])),
 	}}
 	t.known[string(t.key)] = shared
@@ -175,20 +173,25 @@ func (t *transform) slimUnstructured(obj *unstructured.Unstructured) {
 	if len(entries) == 0 {
 		return
 	}
-	if kept := witness.Keep(obj.GetManagedFields(), t.manager); len(kept) > 1 {
+	applied := slices.DeleteFunc(slices.Clone(entries), func(e any) bool {
+		entry, _ := e.(map[string]any)
+		return entry["operation"] != string(metav1.ManagedFieldsOperationApply)
+	})
+	if len(applied) == 0 {
+		delete(metadata, "managedFields")
+		return
+	}
+	if kept := witness.Keep(obj.GetManagedFields()); len(kept) > len(applied) {
 		for i := range kept {
 			kept[i].FieldsType, kept[i].Time = "", nil
 		}
 		obj.SetManagedFields(kept)
 		return
 	}
-	delete(metadata, "managedFields")
-	for _, e := range entries {
+	for _, e := range applied {
 		entry, _ := e.(map[string]any)
-		if entry["manager"] == t.manager && entry["operation"] == string(metav1.ManagedFieldsOperationApply) && entry["subresource"] == nil {
-			delete(entry, "fieldsType")
-			delete(entry, "time")
-			metadata["managedFields"] = []any{entry}
-		}
+		delete(entry, "fieldsType")
+		delete(entry, "time")
 	}
+	metadata["managedFields"] = applied
 }

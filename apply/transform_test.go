@@ -102,7 +102,7 @@ func transformed[T any](t testing.TB, f toolscache.TransformFunc, obj T) T {
 // A transformed object has our entry and is otherwise as it was, and so it is when it is transformed
 // again.
 func TestCacheTransform(t *testing.T) {
-	f := apply.CacheTransform("website")
+	f := apply.CacheTransform()
 	d := cachedDeployment(7)
 	want := d.DeepCopy()
 	want.ManagedFields = []metav1.ManagedFieldsEntry{{
@@ -124,24 +124,26 @@ func TestCacheTransform(t *testing.T) {
 func TestCacheTransformWithoutItsOwner(t *testing.T) {
 	d := cachedDeployment(7)
 	d.OwnerReferences[0].UID = "another"
-	transformed(t, apply.CacheTransform("website"), d)
+	transformed(t, apply.CacheTransform(), d)
 	if got, want := d.ManagedFields[0].FieldsV1.GetRawString(), fmt.Sprintf(ourFields, d.UID); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-// An entry that shows that a map without a schema was taken from us is kept.
+// What any controller of the operator has applied is kept, and an entry that shows that a map without a
+// schema was taken from one.
 func TestCacheTransformKeepsEvidence(t *testing.T) {
 	thing := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
 		{Manager: "website", Operation: "Apply", APIVersion: "v1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:free":{"f:a":{}}}}`)},
 		{Manager: "other", Operation: "Update", APIVersion: "v1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:free":{"f:b":{}}}}`)},
+		{Manager: "certificates", Operation: "Apply", APIVersion: "v1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:certificate":{}}}`)},
 		{Manager: "thief", Operation: "Update", APIVersion: "v1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:free":{"f:a":{"f:b":{}}}}}`)},
 	}}}
 	var kept []string
-	for _, e := range transformed(t, apply.CacheTransform("website"), thing).ManagedFields {
+	for _, e := range transformed(t, apply.CacheTransform(), thing).ManagedFields {
 		kept = append(kept, e.Manager)
 	}
-	if diff := cmp.Diff([]string{"website", "thief"}, kept); diff != "" {
+	if diff := cmp.Diff([]string{"website", "certificates", "thief"}, kept); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -149,7 +151,7 @@ func TestCacheTransformKeepsEvidence(t *testing.T) {
 func TestCacheTransformUnstructured(t *testing.T) {
 	content, err := k8sruntime.DefaultUnstructuredConverter.ToUnstructured(cachedDeployment(7))
 	must(t, err)
-	u := transformed(t, apply.CacheTransform("website"), &unstructured.Unstructured{Object: content})
+	u := transformed(t, apply.CacheTransform(), &unstructured.Unstructured{Object: content})
 	managed := u.GetManagedFields()
 	if len(managed) != 1 || managed[0].Manager != "website" || managed[0].FieldsType != "" || managed[0].FieldsV1.GetRawString() != fmt.Sprintf(ourFields, u.GetUID()) {
 		t.Errorf("got %v", managed)
@@ -157,7 +159,7 @@ func TestCacheTransformUnstructured(t *testing.T) {
 }
 
 func TestCacheTransformLeavesTheRestAlone(t *testing.T) {
-	f := apply.CacheTransform("website")
+	f := apply.CacheTransform()
 	tombstone := toolscache.DeletedFinalStateUnknown{Key: "default/web", Obj: cachedDeployment(7)}
 	for name, obj := range map[string]any{
 		"a tombstone":                      tombstone,
@@ -204,7 +206,7 @@ func TestCacheTransformHeap(t *testing.T) {
 	}
 	all := bytesPer(func(obj any) (any, error) { return obj, nil })
 	own := bytesPer(ours)
-	shared := bytesPer(apply.CacheTransform("website"))
+	shared := bytesPer(apply.CacheTransform())
 	none := bytesPer(toolscache.TransformFunc(func(obj any) (any, error) { obj.(*appsv1.Deployment).ManagedFields = nil; return obj, nil }))
 	t.Logf("bytes of heap per Deployment: %d with all entries, %d with ours, %d with ours shared, %d with none", all, own, shared, none)
 	if all-shared < (all-none)*9/10 {
@@ -221,7 +223,7 @@ func heap() uint64 {
 }
 
 func BenchmarkCacheTransform(b *testing.B) {
-	f := apply.CacheTransform("website")
+	f := apply.CacheTransform()
 	d := cachedDeployment(7)
 	entries := d.ManagedFields
 	b.ReportAllocs()

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ctrlkit/ctrlkit/failure"
@@ -189,11 +190,11 @@ func (p *publication) addAllNoted(ctx context.Context, details map[string][]byte
 	if namespace == "" || p.first {
 		return nil
 	}
-	list := &corev1.SecretList{}
-	options := []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
-	by := client.MatchingFields{onceIndex.Name: string(p.owner.GetUID())}
-	if p.client.List(ctx, list, append(options, by)...) != nil { // the engine has no cache, or Secrets are not read from it
-		if err := p.client.List(ctx, list, options...); err != nil {
+	list, of := &corev1.SecretList{}, &client.ListOptions{Namespace: namespace, UnsafeDisableDeepCopy: new(true)}
+	of.FieldSelector = fields.OneTermEqualSelector(onceIndex.Name, string(p.owner.GetUID()))
+	if p.client.List(ctx, list, of) != nil { // the engine has no cache, or Secrets are not read from it
+		of.FieldSelector = nil
+		if err := p.client.List(ctx, list, of); err != nil {
 			return fmt.Errorf("finding the former Secrets: %w", err)
 		}
 	}

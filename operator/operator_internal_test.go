@@ -13,10 +13,14 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
@@ -147,5 +151,35 @@ func TestMainAround(t *testing.T) {
 	o.Around = nil
 	if code, printed := runMain(t, o); code != 0 || printed != "" {
 		t.Errorf("it has ended with %d and %q, want 0", code, printed)
+	}
+}
+
+// The manager has what makes an operator smaller, unless the options say otherwise.
+func TestManagerDefaults(t *testing.T) {
+	own := func(obj any) (any, error) { return obj, nil }
+	for name, tt := range map[string]struct {
+		transform toolscache.TransformFunc
+		kept      int
+	}{
+		"by default": {nil, 1},
+		"its own":    {own, 2},
+	} {
+		kept := -1
+		o := Operator{Name: "databases.example.com", Observe: []Option{}, Options: func(options *ctrl.Options) {
+			options.Cache.DefaultTransform = tt.transform
+			options.NewCache = func(config *rest.Config, of cache.Options) (cache.Cache, error) {
+				obj := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
+					{Manager: "databases", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:a":{}}}`)},
+					{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:b":{}}}`)},
+				}}}
+				_, err := of.DefaultTransform(obj)
+				kept = len(obj.ManagedFields)
+				return nil, errors.Join(err, errors.New("no cache today"))
+			}
+		}}
+		_, err := o.Manager(&rest.Config{Host: "http://127.0.0.1:1"}, ctrl.Options{})
+		if err == nil || kept != tt.kept {
+			t.Errorf("%s: %d entries of the managed fields are kept, want %d; error %v", name, kept, tt.kept, err)
+		}
 	}
 }

@@ -40,7 +40,7 @@ var rivals = field{reference: careful, all: []rival{
 	{name: "limit", operator: "limit", policy: true, creates: true, setting: "no operator, but the least that one built on controller-runtime can cost: " +
 		"it knows without a look that a Widget without a status has no children, creates all three at once, writes the status, and keeps nothing. " +
 		"The finalizer comes from the admission policy. TransformStripManagedFields."},
-	{name: "ctrlkit", operator: "ctrlkit", setting: "the engine of package step with SkipUnchanged, APIReader and the observers of package operator; the children in apply.Children, with its CacheTransform; step.NewRESTMapper."},
+	{name: "ctrlkit", operator: "ctrlkit", setting: "the engine of package step with SkipUnchanged, APIReader and the observers of package operator; the children in apply.Children; the transform and the mapper of an operator.Operator."},
 	{name: "ctrlkit-policy", operator: "ctrlkit", policy: true, setting: "ctrlkit with the admission policy of package admission, which adds the finalizer when the Widget is created."},
 	{name: "handlers", operator: "handlers", handlers: true, setting: "package handlers: the steps of ctrlkit, with its observers and its cache, as one handler of a registry that asks for resyncs. " +
 		"Many handlers of one kind are handlers of one registry, without observers."},

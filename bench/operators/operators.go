@@ -38,14 +38,14 @@ type Operator struct {
 
 // Outside returns the operators whose Widgets stand for resources of an external system.
 func Outside() []Operator {
-	return []Operator{{Name: "external", Configure: rememberMappings, Add: addOutside}}
+	return []Operator{{Name: "external", Configure: asOperator, Add: addOutside}}
 }
 
 // All returns the operators of children.
 func All() []Operator {
 	return []Operator{
 		{Name: "limit", Configure: stripManagedFields, Add: byHand(func(c client.Client) reconcile.Reconciler { return &limit{Client: c} })},
-		{Name: "ctrlkit", Configure: keepAppliedFields, Add: AddSteps},
+		{Name: "ctrlkit", Configure: asOperator, Add: AddSteps},
 		{Name: "handlers", Configure: shareCaches, Add: addShared, AddHandlers: addSharedHandlers},
 		{Name: "careful", Configure: stripManagedFields, Add: byHand(NewCareful), AddHandlers: addControllers},
 		{Name: "careful-unstripped", Add: byHand(NewCareful)},
@@ -83,13 +83,11 @@ func stripManagedFields(options *ctrl.Options) {
 	options.Cache.DefaultTransform = cache.TransformStripManagedFields()
 }
 
-// keepAppliedFields keeps of managed fields what package apply needs.
-func keepAppliedFields(options *ctrl.Options) {
-	options.Cache.DefaultTransform = apply.CacheTransform(controllerName)
-	rememberMappings(options)
+// asOperator sets what the manager of an operator.Operator has.
+func asOperator(options *ctrl.Options) {
+	options.Cache.DefaultTransform = apply.CacheTransform()
+	options.MapperProvider = step.NewRESTMapper
 }
-
-func rememberMappings(options *ctrl.Options) { options.MapperProvider = step.NewRESTMapper }
 
 func readYourWrites(options *ctrl.Options) {
 	stripManagedFields(options)

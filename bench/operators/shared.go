@@ -29,7 +29,7 @@ const (
 // apply needs.
 func shareCaches(options *ctrl.Options) {
 	options.NewCache = handlers.NewCache
-	options.Cache.DefaultTransform = apply.CacheTransform(fieldOwner)
+	options.Cache.DefaultTransform = apply.CacheTransform()
 }
 
 // addShared adds the operator as a handler of a registry, with the same steps and observers as

@@ -4,28 +4,35 @@
 package witness
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Keep returns a copy of the entries that [Covers] needs: what the manager has applied, and the
-// entries of others that own something in a list or map that it has as a whole. It returns nil if
-// the manager has applied nothing. The entries share their fields with managed.
-func Keep(managed []metav1.ManagedFieldsEntry, manager string) []metav1.ManagedFieldsEntry {
-	own := entryOf(managed, manager)
-	if own == nil {
-		return nil
-	}
-	kept := []metav1.ManagedFieldsEntry{*own}
+// Keep returns a copy of the entries that [Covers] needs, whichever manager asks: all that was applied,
+// and the entries of others that own something in a list or map that an applied one has as a whole.
+// It returns nil if nothing was applied. The entries share their fields with managed.
+func Keep(managed []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	var kept []metav1.ManagedFieldsEntry
 	for i := range managed {
-		e := &managed[i]
-		if e == own || e.APIVersion != own.APIVersion || e.FieldsV1 == nil || own.FieldsV1 == nil {
-			continue
-		}
-		if isInside(reader{data: e.FieldsV1.GetRawBytes()}, reader{data: own.FieldsV1.GetRawBytes()}) {
+		if e := &managed[i]; isApplied(e) || isEvidence(e, managed) {
 			kept = append(kept, *e)
 		}
 	}
 	return kept
+}
+
+func isApplied(e *metav1.ManagedFieldsEntry) bool {
+	return e.Operation == metav1.ManagedFieldsOperationApply
+}
+
+// isEvidence reports whether an entry owns something in a list or map that another one has as a whole,
+// of what was applied.
+func isEvidence(e *metav1.ManagedFieldsEntry, managed []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(managed, func(own metav1.ManagedFieldsEntry) bool {
+		return isApplied(&own) && own.APIVersion == e.APIVersion && own.FieldsV1 != nil && e.FieldsV1 != nil &&
+			isInside(reader{data: e.FieldsV1.GetRawBytes()}, reader{data: own.FieldsV1.GetRawBytes()})
+	})
 }
 
 // isInside reports whether a node has a member below one that another node has as a whole. Both

@@ -215,7 +215,7 @@ func (c *child) updateCached(manager string, change func(content map[string]any)
 	c.t.Helper()
 	d := &appsv1.Deployment{}
 	c.must(runtime.DefaultUnstructuredConverter.FromUnstructured(c.get().Object, d))
-	_, err := apply.CacheTransform(ours)(d)
+	_, err := apply.CacheTransform()(d)
 	c.must(err)
 	if len(d.ManagedFields) != 1 {
 		c.t.Fatalf("the transform has kept %v", d.ManagedFields)
