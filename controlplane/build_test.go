@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/mod/modfile"
 
 	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
@@ -353,6 +354,31 @@ func TestFindSourceSaysWhatItTried(t *testing.T) {
 	for _, want := range []string{"looking for a checkout", "downloading the module", SourceVariable} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("err = %v, want it to say %q", err, want)
+		}
+	}
+}
+
+// The programs and an operator share what is compiled of the modules that both need, if they have them
+// in the same versions.
+func TestSharesModulesWithOperators(t *testing.T) {
+	versions := func(name string) map[string]string {
+		data, err := os.ReadFile(name)
+		must(t, err)
+		file, err := modfile.Parse(name, data, nil)
+		must(t, err)
+		all := make(map[string]string)
+		for _, r := range file.Require {
+			all[r.Mod.Path] = r.Mod.Version
+		}
+		for _, r := range file.Replace {
+			all[r.Old.Path] = r.New.Version
+		}
+		return all
+	}
+	programs := versions("kubernetes/go.mod")
+	for path, version := range versions("../go.mod") {
+		if theirs, both := programs[path]; both && theirs != version {
+			t.Errorf("%s is %s for operators, and %s for the programs: run go get %s@%s there, or here", path, version, theirs, path, version)
 		}
 	}
 }

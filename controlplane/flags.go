@@ -50,12 +50,12 @@ func servingFlags(dir directory, port *reservedPort) []string {
 	}
 }
 
-// controllerManagerFlags run all controllers except those that need a cloud, a machine or a volume.
+// controllerManagerFlags run all controllers except those that need a machine or a volume.
 // There is one instance, so that leader election is off.
 func controllerManagerFlags(dir directory) []string {
 	return []string{
 		"--kubeconfig=" + dir.file(kubeconfigFile),
-		"--controllers=*,-node-ipam-controller,-node-route-controller,-service-lb-controller,-cloud-node-lifecycle-controller," +
+		"--controllers=*,-node-ipam-controller," +
 			"-persistentvolume-attach-detach-controller,-persistentvolume-expander-controller,-horizontal-pod-autoscaler-controller",
 		"--leader-elect=false",
 		"--service-account-private-key-file=" + dir.file(serviceAccountKeyFile),
