@@ -34,12 +34,9 @@ type Build struct {
 	surveyed sync.Once
 }
 
-// surveyDelay is how long a build runs before its packages are counted, which costs about as much as
-// a build in which nothing is compiled.
-const surveyDelay = 3 * time.Second
-
 // Run calls "go build" with the flags, and further ones such as -o. Unless [Build.Survey] was called
-// before, it does so during a build that takes long.
+// before, it does so during a build that takes long: a survey costs as much as a build in which
+// nothing is compiled.
 func (b *Build) Run(ctx context.Context, flags ...string) error {
 	surveying, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -47,7 +44,7 @@ func (b *Build) Run(ctx context.Context, flags ...string) error {
 	defer stop()
 	running.Go(func() {
 		select {
-		case <-time.After(surveyDelay):
+		case <-time.After(WhenSlow):
 			_ = b.Survey(surveying, io.Discard) // go build finds the same error, and returns it
 		case <-surveying.Done():
 		}

@@ -23,7 +23,7 @@ type Display interface {
 
 const (
 	// WhenSlow is how long what is mostly done at once may take before it is shown.
-	WhenSlow = 2 * time.Second
+	WhenSlow = 5 * time.Second
 
 	redrawInterval = 200 * time.Millisecond // of the line in a terminal
 	lineInterval   = 10 * time.Second       // between lines elsewhere

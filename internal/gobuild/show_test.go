@@ -53,7 +53,7 @@ func TestShowSaysNothingOfWhatIsFast(t *testing.T) {
 			stop = show(&out, terminal, WhenSlow, "building", nil)
 			time.Sleep(WhenSlow + time.Millisecond)
 			stop()
-			if !strings.Contains(out.String(), "building (2s)") {
+			if !strings.Contains(out.String(), "building (5s)") {
 				t.Errorf("got %q of what is slow", &out)
 			}
 		})

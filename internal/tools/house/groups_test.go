@@ -27,7 +27,7 @@ var groups = map[string][]string{
 	"internal/vet":        {},
 	"internal/command":    {"controlplane", "internal/cluster", "internal/engine", "internal/language", "internal/scaffold", "internal/show", "internal/sim", "internal/vet", "library"},
 	"internal/playground": {"internal/language", "internal/show"},
-	"internal/tools":      {"controlplane", "internal/sim", "internal/vet", "sim"}, // of this repository
+	"internal/tools":      {"controlplane", "internal/gobuild", "internal/sim", "internal/vet", "sim"}, // of this repository
 	"cmd":                 {"internal/command", "internal/vet"},
 }
 

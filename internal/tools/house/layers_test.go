@@ -152,6 +152,7 @@ var layers = map[string]int{
 	"cmd/ctrlkit-vet":                         12,
 	"internal/tools/checks":                   11,
 	"internal/tools/peers":                    7,
+	"internal/tools/compile":                  0,
 
 	// Generated packages that are compiled and run as tests.
 	"internal/language/gen/golden/...":          4,
