@@ -65,7 +65,7 @@ func (p *progress) String() string {
 	case p.stale == nil && done == 0:
 		return ""
 	case p.stale == nil:
-		return fmt.Sprintf("package %d", done)
+		return fmt.Sprintf("compiling package %d", done)
 	case done >= total:
 		return "linking"
 	default:

@@ -25,8 +25,8 @@ func TestProgressCountsPackagesAndKeepsWords(t *testing.T) {
 	}
 	say("", "")
 	say("go: downloading example.com/x v1.0.0\n", "downloading modules")
-	say("fmt\nk8s.io/api/co", "package 1")
-	say("re/v1\n# example.com/broken\n", "package 2")
+	say("fmt\nk8s.io/api/co", "compiling package 1")
+	say("re/v1\n# example.com/broken\n", "compiling package 2")
 	b.progress.plan([]listed{{path: "fmt"}, {path: "k8s.io/api/core/v1", stale: true}, {path: "example.com/last", stale: true}, {path: "fresh"}})
 	say("broken.go:3:1: syntax ", "2 of 3 packages")
 	say("error\nexample.com/last\n", "linking")

@@ -36,11 +36,11 @@ func main() {
 func compile(ctx context.Context, file, pkg string) error {
 	var words bytes.Buffer
 	build := &gobuild.Build{Command: goCommand, Packages: []string{pkg}, Words: &words}
-	stop := gobuild.Show(os.Stderr, gobuild.WhenSlow, "compiling "+pkg, build.String)
+	stop := gobuild.Show(os.Stderr, gobuild.WhenSlow, "building "+pkg, build.String)
 	err := build.Run(ctx, "-o", file)
 	stop()
 	if err != nil {
-		return fmt.Errorf("compiling %s: %w\n%s", pkg, err, &words)
+		return fmt.Errorf("building %s: %w\n%s", pkg, err, &words)
 	}
 	return nil
 }
