@@ -28,9 +28,8 @@ func TestShowInAPipeIsALineEveryTenSeconds(t *testing.T) {
 func TestShowInATerminalIsOneLineThatVanishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		detail := ""
-		stop := show(&out, true, 0, "building", func() string { return detail })
-		detail = strings.Repeat("x", 100)
+		begun := time.Now()
+		stop := show(&out, true, 0, "building", func() string { return strings.Repeat("x", int(time.Since(begun)/time.Millisecond)) })
 		time.Sleep(300 * time.Millisecond) // of the bubble
 		stop()
 		want := "\r\x1b[Kbuilding\r\x1b[Kbuilding: " + strings.Repeat("x", lineWidth-len("building: ")) + "\r\x1b[K"

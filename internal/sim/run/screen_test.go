@@ -170,11 +170,14 @@ func TestStepsShowTheProgressOfABuild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		st := (&steps{out: &out}).begin("operator", "building .")
-		said := ""
-		stop := gobuild.Show(st, gobuild.WhenSlow, "building the program", func() string { return said })
-		time.Sleep(tellInterval + time.Second)
-		said = "2 of 3 packages"
-		time.Sleep(tellInterval)
+		begun := time.Now()
+		stop := gobuild.Show(st, gobuild.WhenSlow, "building the program", func() string {
+			if time.Since(begun) <= tellInterval {
+				return ""
+			}
+			return "2 of 3 packages"
+		})
+		time.Sleep(2*tellInterval + time.Second)
 		stop()
 		st.done("built .")
 		want := "… operator       building the program (10s)\n… operator       2 of 3 packages (20s)\n✓ operator       built . (21.0s)\n"
