@@ -81,7 +81,6 @@ func isPackagePath(line string) bool {
 // to words why it can't.
 func (b *Build) Survey(ctx context.Context, words io.Writer) (err error) {
 	b.surveyed.Do(func() {
-		b.progress.download()
 		args := append([]string{"list", "-deps", "-f", asked}, b.Flags...)
 		command := b.Command(ctx, append(append(args, "--"), b.Packages...)...)
 		command.Stderr = words

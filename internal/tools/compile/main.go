@@ -39,6 +39,9 @@ func compile(ctx context.Context, file, pkg string) error {
 	stop := gobuild.Show(os.Stderr, gobuild.WhenSlow, "building "+pkg, build.String)
 	err := build.Run(ctx, "-o", file)
 	stop()
+	if err != nil && ctx.Err() != nil {
+		return errors.New("interrupted")
+	}
 	if err != nil {
 		return fmt.Errorf("building %s: %w\n%s", pkg, err, &words)
 	}
