@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/ctrlkit/ctrlkit/internal/gobuild"
 )
 
 // CacheVariable is the environment variable with the directory for the results of [Build]. The
@@ -77,7 +79,10 @@ func build(ctx context.Context, options BuildOptions) (Assets, error) {
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return Assets{}, fmt.Errorf("creating the cache: %w", err)
 	}
-	progress := newProgress(options.Progress)
+	progress := options.Progress
+	if progress == nil {
+		progress = io.Discard
+	}
 	unlock, err := lock(ctx, assets.Dir+".lock", progress)
 	if err != nil {
 		return Assets{}, err
@@ -138,11 +143,11 @@ func cacheDir() (string, error) {
 // lock waits until no other process builds into a directory. The returned function unlocks. The
 // file of the lock stays: if it were removed, two processes could hold locks on different files of
 // one name.
-func lock(ctx context.Context, name string, progress *progress) (unlock func(), err error) {
+func lock(ctx context.Context, name string, progress io.Writer) (unlock func(), err error) {
 	file := flock.New(name)
 	locked, err := file.TryLock()
 	if err == nil && !locked {
-		stop := progress.show(func() string { return "waiting for another process that builds the control plane" })
+		stop := gobuild.Show(progress, 0, "waiting for another process that builds the control plane", nil)
 		locked, err = file.TryLockContext(ctx, 200*time.Millisecond)
 		stop()
 	}
@@ -227,7 +232,7 @@ func harmlessFlags(flags string) string {
 
 // buildInto compiles into a temporary directory beside dir, which it then renames to dir. So dir is
 // complete whenever it exists.
-func (r *recipe) buildInto(ctx context.Context, dir string, progress *progress) (err error) {
+func (r *recipe) buildInto(ctx context.Context, dir string, progress io.Writer) (err error) {
 	if err := removeMatching(dir + ".tmp-*"); err != nil { // of builders that were killed
 		return err
 	}
@@ -268,55 +273,39 @@ func removeMatching(pattern string) error {
 }
 
 // compile builds the two binaries into dir.
-func (r *recipe) compile(ctx context.Context, dir string, progress *progress) error {
+func (r *recipe) compile(ctx context.Context, dir string, progress io.Writer) error {
 	started := time.Now()
-	kubernetes, total, err := r.survey(ctx, progress)
+	words := newTail(errorLines)
+	build := &gobuild.Build{Command: r.command, Flags: buildFlags, Packages: []string{"./cmd/..."}, Words: words}
+	kubernetes, err := r.survey(ctx, build, progress)
 	if err != nil {
 		return err
 	}
-	compiled := &compilation{total: total, started: started, words: newTail(errorLines)}
-	stop := progress.show(compiled.String)
+	stop := gobuild.Show(progress, 0, "building the control plane", build.String)
 	defer stop()
-	args := append([]string{"build", "-v"}, buildFlags...)
-	args = append(args, "-ldflags="+linkerFlags+versionFlags(kubernetes), "-o", dir+string(filepath.Separator), "./cmd/...")
-	command := r.command(ctx, args...)
-	command.Stderr = compiled
-	if err := command.Run(); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return explainBuildError(commandError("compiling", err, compiled.words))
+	if err := build.Run(ctx, "-ldflags="+linkerFlags+versionFlags(kubernetes), "-o", dir+string(filepath.Separator)); err != nil {
+		return buildError(ctx, "compiling", err, words)
 	}
 	stop()
-	progress.line(fmt.Sprintf("built the control plane of Kubernetes %s in %s", kubernetes, time.Since(started).Round(time.Second)))
+	fmt.Fprintf(progress, "built the control plane of Kubernetes %s in %s\n", kubernetes, time.Since(started).Round(time.Second))
 	return nil
 }
 
-// survey downloads missing modules. It returns the version of Kubernetes and the number of packages
-// to compile, without the main packages, which are linked last.
-func (r *recipe) survey(ctx context.Context, progress *progress) (kubernetes string, stale int, err error) {
-	stop := progress.show(func() string { return "building the control plane: downloading modules" })
-	defer stop()
+// survey downloads missing modules, and counts the packages to compile. It returns the version of
+// Kubernetes, which is empty if the source does not need it.
+func (r *recipe) survey(ctx context.Context, build *gobuild.Build, progress io.Writer) (kubernetes string, err error) {
+	defer gobuild.Show(progress, 0, "building the control plane", func() string { return "downloading modules" })()
 	words := newTail(errorLines)
-	args := append([]string{"list", "-deps", "-f", `{{if and .Stale (ne .Name "main")}}stale{{end}} {{with .Module}}{{.Path}} {{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}{{end}}`}, buildFlags...)
-	command := r.command(ctx, append(args, "./cmd/...")...)
-	command.Stderr = words
-	output, err := command.Output()
+	version := r.command(ctx, "list", "-mod=readonly", "-m", "-e", "-f", "{{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}", "k8s.io/kubernetes")
+	version.Stderr = words
+	output, err := version.Output()
+	if err == nil {
+		err = build.Survey(ctx, words)
+	}
 	if err != nil {
-		if ctx.Err() != nil {
-			return "", 0, ctx.Err()
-		}
-		return "", 0, explainBuildError(commandError("listing the packages", err, words))
+		return "", buildError(ctx, "listing the packages", err, words)
 	}
-	for line := range strings.Lines(string(output)) {
-		if strings.HasPrefix(line, "stale ") {
-			stale++
-		}
-		if version, ok := strings.CutPrefix(strings.TrimSpace(strings.TrimPrefix(line, "stale")), "k8s.io/kubernetes "); ok {
-			kubernetes = version
-		}
-	}
-	return kubernetes, stale, nil
+	return strings.TrimSpace(string(output)), nil
 }
 
 // versionFlags returns linker flags that set the version of Kubernetes in the programs, as
@@ -327,6 +316,14 @@ func versionFlags(version string) string {
 		fmt.Fprintf(&flags, " -X %s.gitVersion=%s", pkg, version)
 	}
 	return flags.String()
+}
+
+// buildError returns the error of a go command, unless ctx has ended.
+func buildError(ctx context.Context, doing string, err error, words *tail) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return explainBuildError(commandError(doing, err, words))
 }
 
 // explainBuildError adds the remedy to errors that have a known one.

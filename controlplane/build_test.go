@@ -6,6 +6,7 @@ package controlplane
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -266,7 +267,7 @@ func (f writerFunc) Write(p []byte) (int, error) {
 
 func TestBuildWaitsForTheLockNoLongerThanItsContext(t *testing.T) {
 	_, cache := useSource(t, smallMain)
-	unlock, err := lock(t.Context(), filepath.Join(cache, keyOf(t)+".lock"), newProgress(nil))
+	unlock, err := lock(t.Context(), filepath.Join(cache, keyOf(t)+".lock"), io.Discard)
 	must(t, err)
 	defer unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)

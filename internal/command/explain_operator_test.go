@@ -4,6 +4,8 @@
 package command
 
 import (
+	"io"
+
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,7 +45,7 @@ func startOperator(t *testing.T, plane *controlplane.ControlPlane) (endpoint str
 	t.Helper()
 	project, err := run.FindProject(t.Context(), "../../examples/03_rwexternal")
 	must(t, err)
-	program, err := project.Build(t.Context(), func(string) {}, os.Stderr)
+	program, err := project.Build(t.Context(), io.Discard, os.Stderr)
 	must(t, err)
 	endpoint, err = commandtest.FreePort()
 	must(t, err)

@@ -153,7 +153,7 @@ func (f *planFlags) run(cmd *cobra.Command, operators, arguments []string) error
 	}
 	programs := make([]trial.Program, len(operators))
 	for i, name := range operators {
-		if programs[i], err = f.program(cmd, name, arguments, o.Progress); err != nil {
+		if programs[i], err = f.program(cmd, name, arguments); err != nil {
 			return asExit(err, false)
 		}
 	}
@@ -349,7 +349,7 @@ func readManifests(paths []string) ([]run.Manifest, error) {
 }
 
 // program returns the operator of a name: a Go package that is built, or a program.
-func (f *planFlags) program(cmd *cobra.Command, name string, arguments []string, progress func(string)) (trial.Program, error) {
+func (f *planFlags) program(cmd *cobra.Command, name string, arguments []string) (trial.Program, error) {
 	for _, variable := range f.env {
 		if !strings.Contains(variable, "=") {
 			return trial.Program{}, fmt.Errorf("--env %s: must be NAME=VALUE", variable)
@@ -365,7 +365,7 @@ func (f *planFlags) program(cmd *cobra.Command, name string, arguments []string,
 	if err != nil {
 		return p, err
 	}
-	path, err := project.Build(cmd.Context(), func(pkg string) { progress("building " + name + ": " + pkg) }, cmd.ErrOrStderr())
+	path, err := project.Build(cmd.Context(), unchanged(cmd.ErrOrStderr()), cmd.ErrOrStderr())
 	if err != nil {
 		return p, err
 	}

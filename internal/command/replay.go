@@ -97,7 +97,7 @@ func (f *replayFlags) replay(cmd *cobra.Command, file, operator string, argument
 		return err
 	}
 	o.Source = source
-	if o.Operator, err = f.program(cmd, operator, arguments, o.Progress); err != nil {
+	if o.Operator, err = f.program(cmd, operator, arguments); err != nil {
 		return asExit(err, false)
 	}
 	result := &replayed{Objects: []ending{}}

@@ -63,7 +63,7 @@ func (f *simProgram) run(cmd *cobra.Command, arguments []string, o simOptions) e
 	if err != nil {
 		return err
 	}
-	if options.Program, err = f.program(cmd, f.name, arguments, options.Progress); err != nil {
+	if options.Program, err = f.program(cmd, f.name, arguments); err != nil {
 		return asExit(err, false)
 	}
 	options.Again = func(p fault.Plan) string { return f.again(cmd.Flags(), arguments, p) }

@@ -8,6 +8,7 @@ package live
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,7 +43,7 @@ func TestRun(t *testing.T) {
 	const greeter = "testdata/greeter"
 	project, err := run.FindProject(t.Context(), greeter)
 	must(t, err)
-	if _, err := project.Build(t.Context(), func(string) {}, os.Stderr); err != nil { // before several runs do it at the same time
+	if _, err := project.Build(t.Context(), io.Discard, os.Stderr); err != nil { // before several runs do it at the same time
 		t.Fatal(err)
 	}
 	caches, err := os.UserCacheDir()

@@ -40,14 +40,6 @@ var (
 	_ plane = (*memory.Cluster)(nil)
 )
 
-// startPlane starts the cluster of the run.
-func (r *runner) startPlane(ctx context.Context) error {
-	if r.On == OnMemory {
-		return r.startMemory()
-	}
-	return r.startControlPlane(ctx)
-}
-
 // startMemory starts a cluster in memory.
 func (r *runner) startMemory() error {
 	st := r.steps.begin("memory", "starting an API server in memory")
@@ -70,8 +62,9 @@ func (r *runner) startMemory() error {
 // installs the operator's definitions before the controllers start, so that the garbage collector
 // knows them at once.
 func (r *runner) startControlPlane(ctx context.Context) error {
-	// A build reports its own progress.
-	assets, err := controlplane.FindAssets(ctx, controlplane.AllParts, controlplane.BuildOptions{Progress: r.Err})
+	st := r.steps.begin("control plane", "looking for its programs")
+	assets, err := controlplane.FindAssets(ctx, controlplane.AllParts, controlplane.BuildOptions{Progress: st})
+	st.quit()
 	if err != nil {
 		return interrupted(ctx, err)
 	}
@@ -79,7 +72,7 @@ func (r *runner) startControlPlane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	st := r.steps.begin("control plane", "starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler and a node")
+	st = r.steps.begin("control plane", "starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler and a node")
 	defer st.quit()
 	started, err := controlplane.Start(ctx, controlplane.Options{Parts: controlplane.AllParts, Assets: assets, CRDs: r.crdFiles, Flags: flags})
 	if err != nil {

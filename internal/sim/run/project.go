@@ -24,6 +24,7 @@ type Project struct {
 	Dir        string // of the package
 	ModuleDir  string // of its module; Dir if it has none
 
+	name    string // as a user writes it
 	workDir string // in which the go command runs
 	pattern string // the package argument of the go command
 	instead string // the directory that was taken instead of the one that was named; empty if none was
@@ -55,7 +56,7 @@ func isDir(name string) bool {
 }
 
 func findPackage(ctx context.Context, arg string) (*Project, error) {
-	p := &Project{workDir: ".", pattern: arg}
+	p := &Project{name: arg, workDir: ".", pattern: arg}
 	if info, err := os.Stat(arg); err == nil {
 		p.workDir, p.pattern = arg, "."
 		if !info.IsDir() {
@@ -65,9 +66,7 @@ func findPackage(ctx context.Context, arg string) (*Project, error) {
 		return nil, fmt.Errorf("looking for the operator's package: %w", err)
 	}
 
-	cmd := exec.CommandContext(ctx, "go", "list", "-e", "-json=Name,ImportPath,Dir,Module,Error", "--", p.pattern)
-	cmd.Dir = p.workDir
-	cmd.SysProcAttr = supervisor.OwnProcessGroup() // Ctrl-C ends it through ctx
+	cmd := p.goCommand(ctx, "list", "-e", "-json=Name,ImportPath,Dir,Module,Error", "--", p.pattern)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	output, err := cmd.Output()
@@ -105,6 +104,15 @@ func (p *Project) read(arg string, output []byte) error {
 
 // Name returns the name of the operator's program.
 func (p *Project) Name() string { return filepath.Base(p.Dir) }
+
+// goCommand prepares a call of the go command for the package.
+func (p *Project) goCommand(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = p.workDir
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.SysProcAttr = supervisor.OwnProcessGroup() // Ctrl-C ends it through ctx
+	return cmd
+}
 
 // goError explains why the go command failed.
 func goError(ctx context.Context, doing string, err error, stderr string) error {

@@ -6,6 +6,7 @@ package run
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -170,7 +171,7 @@ func TestBuild(t *testing.T) {
 
 	project, err := FindProject(t.Context(), filepath.Join(dir, "cmd", "op"))
 	must(t, err)
-	program, err := project.Build(t.Context(), func(string) {}, &complaints)
+	program, err := project.Build(t.Context(), io.Discard, &complaints)
 	must(t, err)
 	if info, err := os.Stat(program); err != nil || info.Mode()&0o100 == 0 || complaints.Len() > 0 {
 		t.Errorf("%s is no program: %v; the compiler says %q", program, err, complaints.String())
@@ -178,7 +179,7 @@ func TestBuild(t *testing.T) {
 
 	project, err = FindProject(t.Context(), filepath.Join(dir, "broken"))
 	must(t, err)
-	if _, err := project.Build(t.Context(), func(string) {}, &complaints); !errors.Is(err, ErrDoesNotCompile) {
+	if _, err := project.Build(t.Context(), io.Discard, &complaints); !errors.Is(err, ErrDoesNotCompile) {
 		t.Errorf("got %v, want that it does not compile", err)
 	}
 	if got := complaints.String(); !strings.Contains(got, "main.go:3:15: undefined: undefined") {
@@ -186,20 +187,11 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-func TestBuildOutputTellsPackagesFromComplaints(t *testing.T) {
-	var packages []string
-	o := &buildOutput{dir: "../op/cmd", progress: func(name string) { packages = append(packages, name) }}
-	for _, piece := range []string{"k8s.io/a", "pi/core/v1\nexample.com/x\n# example.com/x\n", "x.go:1:2: no\n\t./y.go:3: other\n/abs/z.go:1:1: no\n\tindented\nlast:"} {
-		if n, err := o.Write([]byte(piece)); n != len(piece) || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	o.finish()
-	if diff := cmp.Diff([]string{"k8s.io/api/core/v1", "example.com/x"}, packages); diff != "" {
-		t.Errorf("packages (-want +got):\n%s", diff)
-	}
-	if got, want := o.complaints.String(), "# example.com/x\n../op/cmd/x.go:1:2: no\n\t../op/cmd/y.go:3: other\n/abs/z.go:1:1: no\n\tindented\nlast:\n"; got != want {
-		t.Errorf("complaints: got %q, want %q", got, want)
+func TestComplaintsNameFilesAsUsersDo(t *testing.T) {
+	p := &Project{workDir: "../op/cmd"}
+	complaints := "# example.com/x\nx.go:1:2: no\n\t./y.go:3: other\n/abs/z.go:1:1: no\n\tindented\nlast:\n"
+	if got, want := p.located(complaints), "# example.com/x\n../op/cmd/x.go:1:2: no\n\t../op/cmd/y.go:3: other\n/abs/z.go:1:1: no\n\tindented\nlast:\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -123,10 +124,6 @@ func (r *runner) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	program, err := r.build(ctx)
-	if err != nil {
-		return err
-	}
 	defer func() {
 		switch stopped := errors.Join(r.stop(), r.account.closeAudit()); {
 		case stopped == nil:
@@ -136,10 +133,8 @@ func (r *runner) run(ctx context.Context) (err error) {
 			err = errors.Join(err, stopped)
 		}
 	}()
-	if r.On != OnCluster {
-		if err := r.startPlane(ctx); err != nil {
-			return err
-		}
+	if err := r.buildAndStart(ctx); err != nil {
+		return err
 	}
 	if err := r.install(ctx); err != nil {
 		return err
@@ -165,13 +160,32 @@ func (r *runner) run(ctx context.Context) (err error) {
 		}
 		r.steps.remark("page", address)
 	}
-	if err := r.startOperator(program); err != nil {
+	if err := r.startOperator(); err != nil {
 		return err
 	}
 	if err := r.applySamples(ctx); err != nil {
 		return r.account.judge(err, r.definitions, r.steps)
 	}
 	return r.account.judge(r.show(ctx), r.definitions, r.steps)
+}
+
+// buildAndStart compiles the operator and starts the cluster of the run. It does both at the same time
+// if the cluster is a control plane, which takes seconds to start and may have to be compiled, too:
+// the first error ends the other.
+func (r *runner) buildAndStart(ctx context.Context) error {
+	if r.On == OnControlPlane {
+		both, ctx := errgroup.WithContext(ctx)
+		both.Go(func() error { return r.build(ctx) })
+		both.Go(func() error { return r.startControlPlane(ctx) })
+		return both.Wait()
+	}
+	if err := r.build(ctx); err != nil {
+		return err
+	}
+	if r.On == OnMemory {
+		return r.startMemory()
+	}
+	return nil
 }
 
 // stop stops all processes that were started.

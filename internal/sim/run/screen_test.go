@@ -6,10 +6,13 @@ package run
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ctrlkit/ctrlkit/internal/gobuild"
 )
 
 func TestScreenDrawsOverTheLastPicture(t *testing.T) {
@@ -130,6 +133,58 @@ func TestStepsOnATerminalAreErasedBeforeTheirResult(t *testing.T) {
 	if !strings.Contains(got, "connecting") || !strings.HasSuffix(got, "\r\x1b[K- cluster        a text that…\n") {
 		t.Errorf("got %q", got)
 	}
+}
+
+func TestStepsAtTheSameTimeHaveALineEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		s := &steps{out: &out, terminal: true, width: func() int { return 40 }}
+		drawn := func(do func()) string {
+			t.Helper()
+			out.Reset()
+			do()
+			return strings.ReplaceAll(out.String(), spinner[0], "*")
+		}
+		var plane, operator *step
+		for _, tt := range []struct {
+			do   func()
+			want string
+		}{
+			{func() { plane = s.begin("control plane", "a") }, "\r* control plane  a\x1b[K"},
+			{func() { operator = s.begin("operator", "b") }, "\r* control plane  a\x1b[K\n\r* operator       b\x1b[K"},
+			{func() { fmt.Fprintln(plane, "a line that stays") },
+				"\r\x1b[K\x1b[A\x1b[Ka line that stays\n\r* control plane  a\x1b[K\n\r* operator       b\x1b[K"},
+			{func() { s.mu.Lock(); s.draw(); s.mu.Unlock() }, "\x1b[1A\r* control plane  a\x1b[K\n\r* operator       b\x1b[K"},
+			{func() { plane.quit() }, "\r\x1b[K\x1b[A\x1b[K\r* operator       b\x1b[K"},
+			{func() { operator.skip("none") }, "\r\x1b[K- operator       none\n"},
+		} {
+			if got := drawn(tt.do); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		}
+	})
+}
+
+// A build says in its step how far it is, as soon as it knows.
+func TestStepsShowTheProgressOfABuild(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		st := (&steps{out: &out}).begin("operator", "building .")
+		begun := time.Now()
+		stop := gobuild.Show(st, gobuild.WhenSlow, "building the program", func() string {
+			if time.Since(begun) <= tellInterval {
+				return ""
+			}
+			return "2 of 3 packages"
+		})
+		time.Sleep(2*tellInterval + time.Second)
+		stop()
+		st.done("built .")
+		want := "… operator       building the program (10s)\n… operator       2 of 3 packages (20s)\n✓ operator       built . (21.0s)\n"
+		if got := out.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
 }
 
 func TestPlainPassesOnThatItCannotWrite(t *testing.T) {

@@ -6,7 +6,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"time"
@@ -15,31 +14,14 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/show/localhost"
 )
 
-func (r *runner) build(ctx context.Context) (program string, err error) {
+func (r *runner) build(ctx context.Context) (err error) {
 	st := r.steps.begin("operator", "building "+r.Package)
-	compiled := 0
-	program, err = r.project.Build(ctx, func(name string) {
-		compiled++
-		st.say(fmt.Sprintf("compiling %s (package %d)", name, compiled))
-	}, stepWriter{st, r.Err})
-	if err != nil {
-		st.quit()
-		return "", err
+	defer st.quit()
+	if r.program, err = r.project.Build(ctx, st, r.steps); err != nil {
+		return err
 	}
-	r.program = program
 	st.done("built " + r.Package)
-	return program, nil
-}
-
-// stepWriter erases the line of a step before it writes.
-type stepWriter struct {
-	step *step
-	out  io.Writer
-}
-
-func (w stepWriter) Write(data []byte) (int, error) {
-	w.step.quit()
-	return w.out.Write(data)
+	return nil
 }
 
 // connect connects to the given cluster, and says first which it is.
@@ -117,7 +99,7 @@ func (r *runner) addTopKind(kind Kind) {
 	r.kinds = append(r.kinds, kind)
 }
 
-func (r *runner) startOperator(program string) error {
+func (r *runner) startOperator() error {
 	environment := append(withoutWebhooks(r.plane, r.project, r.steps), localhost.SocketVariable+"="+r.socket.path)
 	st := r.steps.begin("operator", "starting")
 	defer st.quit()
@@ -140,7 +122,7 @@ func (r *runner) startOperator(program string) error {
 			return err
 		}
 	}
-	operator, err := startOperator(r.Supervisor, append([]string{program}, r.Args...), append(environment, "KUBECONFIG="+kubeconfig), log)
+	operator, err := startOperator(r.Supervisor, append([]string{r.program}, r.Args...), append(environment, "KUBECONFIG="+kubeconfig), log)
 	if err != nil {
 		return err
 	}

@@ -4,22 +4,30 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/ctrlkit/ctrlkit/internal/gobuild"
 )
 
 // steps reports the progress of the set-up: a line for each finished step and, on a terminal, a
-// line for the present one, which is redrawn in place.
+// line for each one that runs, which is redrawn in place. Steps may run at the same time.
 type steps struct {
 	out      io.Writer
 	colors   bool
 	terminal bool
 	width    func() int
+
+	mu      sync.Mutex // guards what follows and out
+	running []*step    // on a terminal
+	drawn   int        // lines of them
 }
 
 const (
@@ -37,7 +45,39 @@ func (s *steps) remark(label, text string) {
 	if s.terminal && strings.Contains(text, ", ") {
 		lines = wrap(text, s.width()-labelWidth-3)
 	}
-	fmt.Fprintf(s.out, "%s %s%s\n", paint(s.colors, dim, "→"), padRight(label, labelWidth), strings.Join(lines, "\n"+strings.Repeat(" ", labelWidth+2)))
+	fmt.Fprintf(s, "%s %s%s\n", paint(s.colors, dim, "→"), padRight(label, labelWidth), strings.Join(lines, "\n"+strings.Repeat(" ", labelWidth+2)))
+}
+
+// Write writes whole lines above those of the steps that run.
+func (s *steps) Write(data []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	defer s.draw()
+	return s.out.Write(data)
+}
+
+// erase removes the lines of the steps that run, and draw draws them. Their callers hold mu.
+func (s *steps) erase() {
+	if s.drawn > 0 {
+		fmt.Fprint(s.out, "\r\x1b[K"+strings.Repeat("\x1b[A\x1b[K", s.drawn-1))
+	}
+	s.drawn = 0
+}
+
+func (s *steps) draw() {
+	var text strings.Builder
+	if s.drawn > 1 {
+		fmt.Fprintf(&text, "\x1b[%dA", s.drawn-1)
+	}
+	for i, st := range s.running {
+		if i > 0 {
+			text.WriteString("\n")
+		}
+		fmt.Fprintf(&text, "\r%s\x1b[K", st.line())
+	}
+	s.drawn = len(s.running)
+	fmt.Fprint(s.out, text.String())
 }
 
 // wrap breaks text between words, into lines of a width in cells at most, unless a word is wider.
@@ -62,12 +102,15 @@ type step struct {
 	stop  func()
 
 	mu   sync.Mutex // guards note
-	note string
+	note func() string
 }
+
+var _ gobuild.Display = (*step)(nil)
 
 // begin starts a step. The label names what the step provides.
 func (s *steps) begin(label, note string) *step {
-	st := &step{steps: s, label: label, note: note, begun: time.Now(), stop: func() {}}
+	st := &step{steps: s, label: label, begun: time.Now()}
+	st.say(note)
 	if s.terminal {
 		st.stop = st.spin()
 	} else {
@@ -79,51 +122,45 @@ func (s *steps) begin(label, note string) *step {
 // tell writes what the step does now and then, until the returned function is called: in a log,
 // minutes without a line look like a hang.
 func (st *step) tell() (stop func()) {
-	return repeatedly(tellInterval, func(int) {
-		fmt.Fprintf(st.steps.out, "… %s%s (%s)\n", padRight(st.label, labelWidth), st.current(), age(time.Since(st.begun)))
+	return gobuild.Repeat(tellInterval, tellInterval, func() {
+		fmt.Fprintf(st.steps, "… %s%s (%s)\n", padRight(st.label, labelWidth), st.current(), age(time.Since(st.begun)))
 	}, func() {})
 }
 
 // spin redraws the line of the step until the returned function is called, which erases it.
 func (st *step) spin() (stop func()) {
-	draw := func(turn int) {
-		text := st.current()
-		if elapsed := time.Since(st.begun); elapsed >= time.Second {
-			text = fmt.Sprintf("%s (%s)", text, age(elapsed))
-		}
-		fmt.Fprintf(st.steps.out, "\r%s\x1b[K", line(st.steps.colors, st.steps.width()-3, // room for ^C
-			span{spinner[turn%len(spinner)] + " ", cyan}, span{padRight(st.label, labelWidth), plainText}, span{text, dim}))
-	}
-	draw(0)
-	return repeatedly(spinInterval, draw, func() { fmt.Fprint(st.steps.out, "\r\x1b[K") })
-}
-
-// repeatedly calls turn, which is numbered from one, at each interval until the returned function is
-// called, and then last.
-func repeatedly(interval time.Duration, turn func(int), last func()) (stop func()) {
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		ticker := time.NewTicker(interval)
-		defer ticker.Stop()
-		for n := 1; ; n++ {
-			select {
-			case <-ticker.C:
-				turn(n)
-			case <-done:
-				last()
-				return
-			}
-		}
-	}()
-	return sync.OnceFunc(func() {
-		close(done)
-		<-ended
+	s := st.steps
+	s.mu.Lock()
+	s.running = append(s.running, st)
+	s.mu.Unlock()
+	return gobuild.Repeat(0, spinInterval, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.draw()
+	}, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.erase()
+		s.running = slices.DeleteFunc(s.running, func(other *step) bool { return other == st })
+		s.draw()
 	})
 }
 
+// line returns the line of a step that runs.
+func (st *step) line() string {
+	text, elapsed := st.current(), time.Since(st.begun)
+	if elapsed >= time.Second {
+		text = fmt.Sprintf("%s (%s)", text, age(elapsed))
+	}
+	return line(st.steps.colors, st.steps.width()-3, // room for ^C
+		span{spinner[int(elapsed/spinInterval)%len(spinner)] + " ", cyan}, span{padRight(st.label, labelWidth), plainText}, span{text, dim})
+}
+
 // say replaces the note that a terminal shows during the step.
-func (st *step) say(note string) {
+func (st *step) say(note string) { st.sayOf(func() string { return note }) }
+
+// sayOf has the note asked for whenever it is shown.
+func (st *step) sayOf(note func() string) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.note = note
@@ -131,9 +168,24 @@ func (st *step) say(note string) {
 
 func (st *step) current() string {
 	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.note
+	note := st.note
+	st.mu.Unlock()
+	return note()
 }
+
+// Show shows the progress of a build as the note of the step.
+func (st *step) Show(what string, detail func() string) (stop func()) {
+	st.sayOf(func() string {
+		if detail == nil {
+			return what
+		}
+		return cmp.Or(detail(), what)
+	})
+	return func() {}
+}
+
+// Write writes lines that stay.
+func (st *step) Write(data []byte) (int, error) { return st.steps.Write(data) }
 
 // done ends the step with its result.
 func (st *step) done(result string) {
@@ -151,11 +203,8 @@ func (st *step) finish(mark string, c color, text string) {
 	s := st.steps
 	spans := []span{{mark + " ", c}, {padRight(st.label, labelWidth), plainText}, {text, plainText}}
 	if s.terminal {
-		fmt.Fprintln(s.out, line(s.colors, s.width()-1, spans...))
+		fmt.Fprintln(s, line(s.colors, s.width()-1, spans...))
 		return
 	}
-	for _, span := range spans {
-		fmt.Fprint(s.out, span.text)
-	}
-	fmt.Fprintln(s.out)
+	fmt.Fprintln(s, mark+" "+padRight(st.label, labelWidth)+text)
 }

@@ -18,15 +18,16 @@ var groups = map[string][]string{
 	"internal/engine":     {"internal/cluster", "library"}, // what the floors share
 	"internal/show":       {"internal/cluster", "internal/engine", "internal/language", "library"},
 	"library":             {"internal/cluster", "internal/engine", "internal/show"},
-	"controlplane":        {"internal/cluster"},
-	"internal/sim":        {"controlplane", "internal/cluster", "internal/engine", "internal/show", "library", "sim"},
+	"internal/gobuild":    {}, // of the standard library alone
+	"controlplane":        {"internal/cluster", "internal/gobuild"},
+	"internal/sim":        {"controlplane", "internal/cluster", "internal/engine", "internal/gobuild", "internal/show", "library", "sim"},
 	"sim":                 {"internal/cluster", "internal/engine", "internal/sim", "library"},
 	"ctrlkittest":         {"controlplane", "internal/cluster", "internal/engine", "internal/sim", "library"},
 	"internal/scaffold":   {},
 	"internal/vet":        {},
 	"internal/command":    {"controlplane", "internal/cluster", "internal/engine", "internal/language", "internal/scaffold", "internal/show", "internal/sim", "internal/vet", "library"},
 	"internal/playground": {"internal/language", "internal/show"},
-	"internal/tools":      {"controlplane", "internal/sim", "internal/vet", "sim"}, // of this repository
+	"internal/tools":      {"controlplane", "internal/gobuild", "internal/sim", "internal/vet", "sim"}, // of this repository
 	"cmd":                 {"internal/command", "internal/vet"},
 }
 
