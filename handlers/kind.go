@@ -29,6 +29,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/cluster/references"
 	"github.com/ctrlkit/ctrlkit/internal/engine/cause"
+	"github.com/ctrlkit/ctrlkit/internal/engine/managers"
 	"github.com/ctrlkit/ctrlkit/internal/engine/outcome"
 	"github.com/ctrlkit/ctrlkit/internal/engine/track"
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -73,10 +74,12 @@ func newKind(r *Registry, key kindKey, f *feed) *kind {
 func (k *kind) start(ctx context.Context) error {
 	options := k.feed.options
 	limiter := workqueue.TypedRateLimiter[reconcile.Request](dueLimiter{k})
-	c, err := controller.NewUnmanaged(k.name, controller.Options{
+	settings := controller.Options{
 		Reconciler: k, MaxConcurrentReconciles: options.Workers, RateLimiter: limiter, NewQueue: options.NewQueue,
 		Logger: k.registry.log, SkipNameValidation: ptr.To(true),
-	})
+	}
+	managers.SetQueue(&settings, nil)
+	c, err := controller.NewUnmanaged(k.name, settings)
 	if err != nil {
 		close(k.done)
 		return err

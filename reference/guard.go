@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ctrlkit/ctrlkit/internal/engine/managers"
 	"github.com/ctrlkit/ctrlkit/internal/engine/text"
 	"github.com/ctrlkit/ctrlkit/journal"
 	"github.com/ctrlkit/ctrlkit/step"
@@ -79,6 +80,7 @@ func Guard[R client.Object](mgr ctrl.Manager, options GuardOptions, by ...User[R
 		protection: protection[R]{by}, kind: gvk.GroupKind(), client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: options.Recorder, controller: name,
 		observer: journal.Observers(options.Observers...), holds: &holds{finalizer: annotationPrefix + options.Name, states: map[types.UID]hold{}},
 	}
+	managers.SetQueue(&options.Controller, mgr.GetControllerOptions().UsePriorityQueue)
 	b := ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(options.Controller).For(newObject[R](), builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return g.has(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool { return g.has(e.ObjectNew) },

@@ -201,7 +201,7 @@ func prepare(t *testing.T, workload Workload, options []Option, dir string) *Rep
 	if err := s.choose(); err != nil {
 		t.Fatalf("sim: %v", err)
 	}
-	definitions, err := writeDefinitions(crds)
+	definitions, err := writeShared(crds)
 	if err != nil {
 		t.Fatalf("sim: %v", err)
 	}

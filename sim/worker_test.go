@@ -263,19 +263,19 @@ func TestProfilesOfWorkers(t *testing.T) {
 // Workers read the definitions that the test has read.
 func TestDefinitionsForWorkers(t *testing.T) {
 	crds := []*apiextensionsv1.CustomResourceDefinition{{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"}}}
-	line, err := writeDefinitions(crds)
+	line, err := writeShared(crds)
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := bufio.NewReader(strings.NewReader(line + "no fault\n"))
-	got, err := readDefinitions(in)
+	got, err := readShared(in)
 	if diff := cmp.Diff(crds, got); err != nil || diff != "" {
 		t.Errorf("%v, -want +got:\n%s", err, diff)
 	}
 	if rest, _ := in.ReadString('\n'); rest != "no fault\n" {
 		t.Errorf("the plans begin with %q", rest)
 	}
-	if _, err := readDefinitions(in); err == nil {
+	if _, err := readShared(in); err == nil {
 		t.Error("no definitions at all are none")
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/cluster/references"
 	"github.com/ctrlkit/ctrlkit/internal/engine/cause"
+	"github.com/ctrlkit/ctrlkit/internal/engine/managers"
 	"github.com/ctrlkit/ctrlkit/internal/engine/shard"
 	"github.com/ctrlkit/ctrlkit/internal/engine/track"
 	"github.com/ctrlkit/ctrlkit/journal"
@@ -294,6 +295,9 @@ func (e *Engine[T]) Complete(b *builder.Builder) error {
 	options := e.options.Controller
 	if options.RateLimiter == nil {
 		options.RateLimiter = e.Limiter()
+	}
+	if prioritized, known := prioritizedBy(b); known {
+		managers.SetQueue(&options, prioritized)
 	}
 	if err := e.claimConditions(); err != nil {
 		return err

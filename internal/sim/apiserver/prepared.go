@@ -11,8 +11,17 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/internal/builtin"
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver/internal/crd"
 )
+
+// EncodeBuiltin returns what servers know of the built-in kinds and takes long to make, for
+// [DecodeBuiltin].
+func EncodeBuiltin() ([]byte, error) { return builtin.EncodeSchemas() }
+
+// DecodeBuiltin takes what another process of the same program has made. Call it before the first
+// [New], which otherwise makes it.
+func DecodeBuiltin(data []byte) error { return builtin.DecodeSchemas(data) }
 
 // Prepared are CustomResourceDefinitions for many servers: what decoding, checking and compiling
 // them results in is made once, when the first server needs it, and the others share it. A Prepared

@@ -13,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/client-go/applyconfigurations"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	kjson "sigs.k8s.io/json"
 )
@@ -97,11 +95,6 @@ func Empty(gvk schema.GroupVersionKind) map[string]any {
 }
 
 var emptyObjects sync.Map // schema.GroupVersionKind to map[string]any
-
-// TypeConverter returns the schemas of the built-in kinds in the form that server-side apply uses.
-func TypeConverter() managedfields.TypeConverter { return typeConverter() }
-
-var typeConverter = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(types()) })
 
 // withGeneration lists the kinds whose objects have metadata.generation. Kinds with false are
 // listed because one would expect them here.
