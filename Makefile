@@ -52,7 +52,7 @@ format: ## Fail if a file is not formatted
 vet: ## go vet and ctrlkit vet for every module, in one pass
 	@$(GO) build -o bin/checks ./internal/tools/checks
 	@echo "go vet"; $(GO) vet -vettool=$(CURDIR)/bin/checks $(PACKAGES)
-	@echo "go vet ./$(KUBERNETES)"; cd $(KUBERNETES) && GOWORK=off CGO_ENABLED=0 $(GO) vet -trimpath -tags=grpcnotrace ./... # as built: else all is compiled again
+	@echo "go vet ./$(KUBERNETES)"; cd $(KUBERNETES) && GOWORK=off $(GO) vet -tags=grpcnotrace ./... # as built: else all is compiled again
 	@cd $(WRANGLER) && if why=$$(GOWORK=off GOPROXY=off $(GO) list -deps . 2>&1 > /dev/null); then echo "go vet ./$(WRANGLER)"; GOWORK=off $(GO) vet ./...; \
 	else case "$$why" in *"go mod tidy"*) echo "go vet ./$(WRANGLER): $$why"; exit 1;; esac; \
 	echo "go vet ./$(WRANGLER): skipped, because its modules are not in the module cache"; fi

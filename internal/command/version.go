@@ -15,7 +15,7 @@ import (
 )
 
 // controlPlaneVersion is the version of Kubernetes that the module controlplane/kubernetes builds.
-const controlPlaneVersion = "v1.36.3"
+const controlPlaneVersion = "v1.37.2"
 
 // versions is the output of "ctrlkit version". Its JSON form is stable.
 type versions struct {

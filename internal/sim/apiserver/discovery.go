@@ -14,7 +14,7 @@ import (
 )
 
 // kubernetesVersion is the version of Kubernetes that the server imitates.
-const kubernetesVersion = "v1.36.3-sim"
+const kubernetesVersion = "v1.37.2-sim"
 
 // serveDiscovery answers requests that are not about objects: discovery, version and health.
 // Clients discover anew whenever they start, so that the answers are encoded once.

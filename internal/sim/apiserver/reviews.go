@@ -98,7 +98,7 @@ func oneOf(resource *authorizationv1.ResourceAttributes, path *authorizationv1.N
 	case resource != nil && path != nil:
 		return field.ErrorList{field.Invalid(spec.Child("nonResourceAttributes"), path, "cannot be specified in combination with resourceAttributes")}
 	case resource == nil && path == nil:
-		return field.ErrorList{field.Invalid(spec.Child("resourceAttributes"), path, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
+		return field.ErrorList{field.Invalid(spec, path, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
 	}
 	return nil
 }

@@ -16,11 +16,7 @@ import (
 )
 
 // seenKubernetes is the newest version of k8s.io/kubernetes of the libraries' minor that was looked
-// at. If the control plane is of an earlier minor, this says why: of 1.37, kube-controller-manager
-// has other names of controllers (package controlplane switches some off), and the API server in
-// memory, which is compared with the real one, answers as 1.36 does: the generation of a
-// HorizontalPodAutoscaler, the default of a StatefulSet's maxUnavailable, ClusterTrustBundles, and
-// two messages are other ones.
+// at. If the control plane is of an earlier one, this says why.
 const seenKubernetes = "v1.37.2"
 
 // required returns the version of a module in a go.mod.

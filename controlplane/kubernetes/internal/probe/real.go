@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/operation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -132,7 +133,16 @@ func (s *sample) create(content object) (runtime.Object, field.ErrorList, error)
 	}
 	ctx := s.context("create", "")
 	s.kind.main.PrepareForCreate(ctx, obj)
-	return obj, s.kind.main.Validate(ctx, obj), nil
+	return obj, validated(ctx, s.kind.main, obj, nil, s.kind.main.Validate(ctx, obj), operation.Create), nil
+}
+
+// validated returns the errors of a strategy with those of the validation that its types declare, as
+// the real server does: these replace some of the others.
+func validated(ctx context.Context, strategy any, obj, old runtime.Object, errs field.ErrorList, by operation.Type) field.ErrorList {
+	if declares, ok := strategy.(rest.DeclarativeValidationStrategy); ok {
+		return declares.ValidateDeclaratively(ctx, obj, old, errs, by, declares.DeclarativeValidationConfig(ctx, obj, old))
+	}
+	return errs
 }
 
 // update returns what the real server says about a change of the stored object.
@@ -151,5 +161,5 @@ func (s *sample) update(old, content object, subresource string) (runtime.Object
 	}
 	ctx := s.context("update", subresource)
 	strategy.PrepareForUpdate(ctx, obj, before)
-	return obj, strategy.ValidateUpdate(ctx, obj, before), nil
+	return obj, validated(ctx, strategy, obj, before, strategy.ValidateUpdate(ctx, obj, before), operation.Update), nil
 }

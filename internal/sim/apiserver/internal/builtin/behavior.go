@@ -101,7 +101,7 @@ var emptyObjects sync.Map // schema.GroupVersionKind to map[string]any
 var withGeneration = map[string]bool{
 	"apps/Deployment": true, "apps/StatefulSet": true, "apps/DaemonSet": true, "apps/ReplicaSet": true, "batch/Job": true, "batch/CronJob": true,
 	"/ReplicationController": true, "/Pod": true, "networking.k8s.io/Ingress": true, "networking.k8s.io/NetworkPolicy": true,
-	"policy/PodDisruptionBudget": true, "autoscaling/HorizontalPodAutoscaler": false, "apiextensions.k8s.io/CustomResourceDefinition": true,
+	"policy/PodDisruptionBudget": true, "autoscaling/HorizontalPodAutoscaler": true, "apiextensions.k8s.io/CustomResourceDefinition": true,
 	"flowcontrol.apiserver.k8s.io/FlowSchema": true, "flowcontrol.apiserver.k8s.io/PriorityLevelConfiguration": true,
 	"admissionregistration.k8s.io/MutatingWebhookConfiguration": true, "admissionregistration.k8s.io/ValidatingWebhookConfiguration": true,
 	"admissionregistration.k8s.io/ValidatingAdmissionPolicy": true, "admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding": true,

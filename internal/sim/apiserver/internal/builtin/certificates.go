@@ -116,7 +116,8 @@ func validDecisions(o object) field.ErrorList {
 			errs = append(errs, field.NotSupported(at.Index(i).Child("status"), status, allowed))
 		}
 		if other := slices.Index(decisions, kind); other >= 0 && seen[decisions[1-other]] {
-			errs = append(errs, field.Invalid(at, kind, "Approved and Denied conditions are mutually exclusive"))
+			errs = append(errs, field.Invalid(at, `{conditions[{"type": "Approved"}], conditions[{"type": "Denied"}]}`,
+				"must specify at most one of: `conditions[{\"type\": \"Approved\"}]`, `conditions[{\"type\": \"Denied\"}]`"))
 		}
 		if seen[kind] {
 			errs = append(errs, field.Duplicate(at.Index(i).Child("type"), kind))

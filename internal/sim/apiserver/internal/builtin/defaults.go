@@ -69,6 +69,10 @@ func (p defaultParts) line(line string) defaulting {
 		change = func(o object) { p.apply(name, o) }
 	case isPart:
 		panic("defaults.txt: nothing is called " + name)
+	case text == "-":
+		field := d.path[len(d.path)-1]
+		d.path = d.path[:len(d.path)-1]
+		change = func(o object) { delete(o, field) }
 	default:
 		field, value := d.path[len(d.path)-1], mustYAML(text)
 		d.path = d.path[:len(d.path)-1]
@@ -164,7 +168,6 @@ func each(o object, name string, f func(object)) {
 // defaultFuncs are what defaults.txt cannot say.
 var defaultFuncs = map[string]func(object){
 	"hostPort":       func(o object) { set(o, "hostPort", o["containerPort"]) },
-	"stopSignal":     func(o object) { delete(o, "stopSignal") }, // its feature is not enabled
 	"serviceAccount": serviceAccount, "imagePullPolicy": imagePullPolicy, "requests": requests, "emptyDir": emptyDir,
 	"noZeros": func(o object) {
 		for _, name := range []string{"timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"} {

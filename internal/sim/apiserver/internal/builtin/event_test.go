@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The limits are those of k8s.io/kubernetes v1.36.3, legacyValidateEvent: they hold in both APIs
+// The limits are those of k8s.io/kubernetes v1.37.2, legacyValidateEvent: they hold in both APIs
 // for events with the time of a series, and in core/v1 not for those of older clients.
 func TestLengthOfEvents(t *testing.T) {
 	for _, api := range []struct{ group, note string }{{"", "message"}, {"events.k8s.io", "note"}} {

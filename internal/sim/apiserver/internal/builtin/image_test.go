@@ -5,7 +5,7 @@ package builtin
 
 import "testing"
 
-// The policy is that of k8s.io/kubernetes v1.36.3, SetDefaults_Container: what it can't read has no tag,
+// The policy is that of k8s.io/kubernetes v1.37.2, SetDefaults_Container: what it can't read has no tag,
 // not even the one that an image without a tag has.
 func TestImagePullPolicy(t *testing.T) {
 	for image, want := range map[string]string{

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-//go:generate env GOWORK=off CGO_ENABLED=0 go -C ../../../../../controlplane/kubernetes run -trimpath -tags=grpcnotrace ./internal/probe ../../internal/sim/apiserver/internal/builtin
+//go:generate env GOWORK=off go -C ../../../../../controlplane/kubernetes run -tags=grpcnotrace ./internal/probe ../../internal/sim/apiserver/internal/builtin
 
 // rulesJSON is what controlplane/kubernetes/internal/probe learned from the validation of the real
 // server, one rule per line.
