@@ -24,10 +24,10 @@ import (
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ctrlkit/ctrlkit/apply/internal/witness"
 	"github.com/ctrlkit/ctrlkit/condition"
 	"github.com/ctrlkit/ctrlkit/failure"
 	"github.com/ctrlkit/ctrlkit/internal/cluster/refusal"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/witness"
 	"github.com/ctrlkit/ctrlkit/internal/engine/track"
 )
 

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/ctrlkit/ctrlkit/apply"
-	"github.com/ctrlkit/ctrlkit/step"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/restmapper"
+	"github.com/ctrlkit/ctrlkit/internal/cluster/witness"
 )
 
 // An Operator says what the program of an operator consists of. [Operator.Main] is all of its main,
@@ -144,8 +144,8 @@ func (o Operator) run(ctx context.Context, options ctrl.Options) error {
 //   - its scheme is a new one with Types, whatever options have;
 //   - [NewManager] makes it, or [NewShardManager] if there is a ring;
 //   - /healthz and /readyz, if they are served, answer as soon as it runs;
-//   - its cache keeps of managed fields what was applied, with [apply.CacheTransform], and its mapper
-//     is that of [step.NewRESTMapper], unless the options have others;
+//   - its cache keeps of managed fields what was applied, with apply.CacheTransform, and its mapper is
+//     that of step.NewRESTMapper, unless the options have others;
 //   - it is observed, as [Observe] says, and has what Controls add.
 //
 // Options are those of the process or of a test, such as where to listen. What Options of the
@@ -162,10 +162,10 @@ func (o Operator) Manager(config *rest.Config, options ctrl.Options) (ctrl.Manag
 		o.Options(&options)
 	}
 	if options.Cache.DefaultTransform == nil {
-		options.Cache.DefaultTransform = apply.CacheTransform()
+		options.Cache.DefaultTransform = witness.CacheTransform()
 	}
 	if options.MapperProvider == nil {
-		options.MapperProvider = step.NewRESTMapper
+		options.MapperProvider = restmapper.New
 	}
 	var of ShardOptions
 	if o.Sharding != nil {
