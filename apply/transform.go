@@ -21,8 +21,8 @@ import (
 //     and nothing else does, which is rare. Code that names the managers of an object needs the
 //     others as well, and has to read the object from the API server.
 //   - Objects share the entries, labels and owner references that are equal, as those of the children
-//     of an object are, and the texts that most have in common, such as the keys of annotations. As
-//     all that is in a cache, they must not be changed.
+//     of an object are, and the texts that most have in common, such as the keys of annotations and
+//     what conditions say. As all that is in a cache, they must not be changed.
 //   - The entries have no time and no type, and name owner references as a whole. An Update with a
 //     copy of such an object leaves the managed fields in the API server as they are, because the
 //     API server ignores entries without a type.

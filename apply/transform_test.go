@@ -9,10 +9,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
@@ -129,6 +131,47 @@ func TestCacheTransformWithoutItsOwner(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// Conditions are as they were, with the texts of those of other objects, and no room for more.
+func TestCacheTransformOfConditions(t *testing.T) {
+	budget := func() *policyv1.PodDisruptionBudget {
+		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web", Finalizers: []string{strings.Clone("example.com/budget")}}}
+		b.Status.Conditions = append(make([]metav1.Condition, 0, 4), metav1.Condition{
+			Type: strings.Clone("DisruptionAllowed"), Status: metav1.ConditionStatus(strings.Clone("True")), ObservedGeneration: 3,
+			LastTransitionTime: metav1.Unix(7, 0), Reason: strings.Clone("SufficientPods"), Message: strings.Clone("2 of 3 pods are enough"),
+		})
+		return b
+	}
+	f := apply.CacheTransform()
+	one, other := transformed(t, f, budget()), transformed(t, f, budget())
+	if diff := cmp.Diff(budget(), other); diff != "" {
+		t.Error(diff)
+	}
+	a, b := one.Status.Conditions[0], other.Status.Conditions[0]
+	for _, texts := range [][2]string{
+		{a.Type, b.Type}, {string(a.Status), string(b.Status)}, {a.Reason, b.Reason}, {a.Message, b.Message}, {one.Finalizers[0], other.Finalizers[0]},
+	} {
+		if unsafe.StringData(texts[0]) != unsafe.StringData(texts[1]) {
+			t.Errorf("%q is not shared", texts[0])
+		}
+	}
+	if got := cap(other.Status.Conditions); got != 1 {
+		t.Errorf("there is room for %d conditions", got)
+	}
+	kept := transformed(t, f, &accessed{set: func() { t.Error("the transform has called SetConditions") }})
+	if len(kept.GetConditions()) != 1 {
+		t.Errorf("the conditions behind methods are %v", kept.GetConditions())
+	}
+}
+
+// An accessed object has its conditions behind methods.
+type accessed struct {
+	metav1.PartialObjectMetadata
+	set func()
+}
+
+func (a *accessed) GetConditions() []metav1.Condition { return []metav1.Condition{{Type: "Computed"}} }
+func (a *accessed) SetConditions([]metav1.Condition)  { a.set() }
 
 // What any controller of the operator has applied is kept, and an entry that shows that a map without a
 // schema was taken from one.

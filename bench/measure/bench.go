@@ -269,6 +269,10 @@ func (t turn) latencies(ctx context.Context, p *population) error {
 	if t.rival.creates {
 		return nil
 	}
+	before, err := serverCPU()
+	if err != nil {
+		return err
+	}
 	for i := range t.repairs {
 		took, err := p.repair(ctx, names[i%len(names)])
 		if err != nil {
@@ -279,6 +283,11 @@ func (t turn) latencies(ctx context.Context, p *population) error {
 			return err
 		}
 	}
+	after, err := serverCPU()
+	if err != nil {
+		return err
+	}
+	t.add(rowServerRepair, milliseconds(after-before)/float64(t.repairs))
 	t.add(rowRepair, table.Median(repaired))
 	t.add(rowRepairTail, table.Quantile(repaired, 0.99))
 	t.report("repair p50 %.1f ms, p99 %.1f ms", table.Median(repaired), table.Quantile(repaired, 0.99))
@@ -290,6 +299,10 @@ func (t turn) burst(ctx context.Context, p *population, workers int) (failed int
 	n := t.sizes.burst
 	err = t.with(ctx, p, process.Settings{Workers: workers}, func(operator *process.Process, before process.Stats) error {
 		var took, idle time.Duration
+		servers, err := serverCPU()
+		if err != nil {
+			return err
+		}
 		after, err := t.profiled(operator, fmt.Sprintf("create-%d", workers), func() (err error) {
 			begin := time.Now()
 			if took, err = p.createAtOnce(ctx, n); err != nil {
@@ -304,9 +317,14 @@ func (t turn) burst(ctx context.Context, p *population, workers int) (failed int
 		}
 		did := after.Sub(before)
 		failed = did.Errors
+		used, err := serverCPU()
+		if err != nil {
+			return err
+		}
+		used -= servers
 		rate := float64(n) / took.Seconds()
-		t.report("%d at once, %2d workers: %.1f/s, idle after %.2f s, CPU %.2f ms each, %d conflicts, %d errors",
-			n, workers, rate, idle.Seconds(), milliseconds(did.CPU)/float64(n), did.Conflicts, did.Errors)
+		t.report("%d at once, %2d workers: %.1f/s, idle after %.2f s, CPU %.2f ms each, of the servers %.2f, %d conflicts, %d errors",
+			n, workers, rate, idle.Seconds(), milliseconds(did.CPU)/float64(n), milliseconds(used)/float64(n), did.Conflicts, did.Errors)
 		if workers == 1 {
 			t.add(rowRateOne, rate)
 			t.add(rowIdleOne, idle.Seconds())
@@ -315,6 +333,7 @@ func (t turn) burst(ctx context.Context, p *population, workers int) (failed int
 		} else {
 			t.add(rowRateTen, rate)
 			t.add(rowIdleTen, idle.Seconds())
+			t.add(rowServerCreate, milliseconds(used)/float64(n))
 		}
 		return t.converge(ctx, p, nameOf(p.made))
 	})

@@ -32,6 +32,8 @@ const (
 	rowErrors    = "errors"
 
 	rowRepairTail   = "repair.p99"
+	rowServerCreate = "servers.create"
+	rowServerRepair = "servers.repair"
 	rowHeapHandlers = "heap.handlers." // and how many
 
 	// Of operators of external resources.
@@ -81,6 +83,8 @@ func (s sizes) rows() []table.Row {
 			Limit: "as above; measured as `limit`."},
 		table.Row{ID: rowCPUCreate, Title: "CPU of the operator per object created, 1 worker", Unit: "ms", Digits: 2, Relative: true,
 			Limit: "the encoding of four requests and the decoding of four answers and of five events or more; measured as `limit`."},
+		table.Row{ID: rowServerCreate, Title: "CPU of the API server and etcd per object created, 10 workers", Unit: "ms", Digits: 2, Relative: true,
+			Limit: "the creation by the user, and the requests above; measured as `limit`."},
 		table.Row{ID: rowAllocated, Title: "allocated by the operator per object created, 1 worker", Unit: "kB", Digits: 0, Relative: true,
 			Limit: "what the same requests, answers and events take; measured as `limit`."},
 		table.Row{ID: rowCPUResync, Title: fmt.Sprintf("CPU per reconcile in resyncs of %d objects", s.objects), Unit: "us", Digits: 0, Relative: true,
@@ -91,6 +95,8 @@ func (s sizes) rows() []table.Row {
 			Limit: "the event of the deletion, and one creation. Wrangler's relatedresource.Watch waits a second after each deletion."},
 		table.Row{ID: rowRepairTail, Title: fmt.Sprintf("a deleted child exists again, p99 of %d", s.repairs), Unit: "ms", Digits: 1, Relative: true,
 			Limit: "the same."},
+		table.Row{ID: rowServerRepair, Title: "CPU of the API server and etcd per deleted child", Unit: "ms", Digits: 1, Relative: true,
+			Limit: "the deletion by the user, one creation, and the events of both."},
 		s.heapRow(1),
 		s.heapRow(20),
 		table.Row{ID: rowErrors, Title: "conflicts that surface as errors, per 100 objects created", Digits: 1,

@@ -5,18 +5,24 @@ package witness
 
 import (
 	"bytes"
+	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/ctrlkit/ctrlkit/condition"
 )
 
 // CacheTransform is that of package apply. It keeps what [Covers] needs, whichever manager asks.
 func CacheTransform() toolscache.TransformFunc {
-	t := &transform{known: make(map[string][]metav1.ManagedFieldsEntry), texts: make(map[string]string), family: newFamily()}
+	t := &transform{
+		known: make(map[string][]metav1.ManagedFieldsEntry), texts: make(map[string]string), without: make(map[reflect.Type]bool), family: newFamily(),
+	}
 	return func(obj any) (any, error) {
 		switch obj := obj.(type) {
 		case *unstructured.Unstructured:
@@ -24,6 +30,7 @@ func CacheTransform() toolscache.TransformFunc {
 		case metav1.ObjectMetaAccessor:
 			t.slim(obj.GetObjectMeta())
 			t.shareTexts(obj.GetObjectMeta())
+			t.shareConditions(obj)
 		}
 		return obj, nil
 	}
@@ -39,6 +46,8 @@ type transform struct {
 	key   []byte            // of the last entry, to be used again
 	texts map[string]string // those that objects share, by themselves
 	keys  []string          // of the last map, to be used again
+	// without has the types that have no conditions.
+	without map[reflect.Type]bool
 
 	family family
 }
@@ -53,12 +62,44 @@ func (t *transform) shareTexts(obj metav1.Object) {
 	defer t.mu.Unlock()
 	obj.SetNamespace(t.text(obj.GetNamespace()))
 	t.shareKeys(obj.GetAnnotations())
+	for i, finalizer := range obj.GetFinalizers() {
+		obj.GetFinalizers()[i] = t.text(finalizer)
+	}
 	if labels := obj.GetLabels(); len(labels) > 0 {
 		obj.SetLabels(t.family.labelsLike(labels, t.text))
 	}
 	if owners := obj.GetOwnerReferences(); len(owners) > 0 {
 		obj.SetOwnerReferences(t.family.ownersLike(owners, t.text))
 	}
+}
+
+// shareConditions replaces the texts of the conditions of an object, of which most are those of its kind,
+// and lets the list end at its last element: a decoder reserves up to as much again. Methods of the object
+// are not called: they need not return what they are given.
+func (t *transform) shareConditions(obj any) {
+	if _, ok := obj.(condition.Accessor); ok {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of := reflect.TypeOf(obj)
+	if t.without[of] {
+		return
+	}
+	decoded, err := condition.Of(obj)
+	if errors.Is(err, condition.ErrNone) {
+		t.without[of] = true
+	}
+	if len(decoded) == 0 {
+		return
+	}
+	conditions := slices.Clone(decoded)
+	for i := range conditions {
+		c := &conditions[i]
+		c.Type, c.Status = t.text(c.Type), metav1.ConditionStatus(t.text(string(c.Status)))
+		c.Reason, c.Message = t.text(c.Reason), t.text(c.Message)
+	}
+	_ = condition.Store(obj, conditions) // it has them
 }
 
 // shareKeys replaces the keys of a map.
