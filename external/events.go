@@ -14,8 +14,9 @@ import (
 	"github.com/ctrlkit/ctrlkit/condition"
 )
 
-// Reasons of Normal events: one when the first call that changes a resource begins, and one when the
-// resource is seen as the call was to make it. Further attempts of a call that fails have none.
+// Reasons of Normal events: one when the resource is seen as a call was to make it, and, if that is not
+// so within the reconcile of the first call, one that it has begun. Further attempts of a call that
+// fails have none.
 const (
 	reasonCreating = "Creating"
 	reasonCreated  = "Created"
@@ -44,7 +45,7 @@ var reports = []report{
 // A reporter records the events of a session.
 type reporter[T client.Object] struct{ *session[T] }
 
-// call returns a call that reports its beginning.
+// call returns a call whose beginning is noted.
 func (s reporter[T]) call(what string, call func(ctx context.Context) error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		for _, a := range reports {
@@ -66,11 +67,22 @@ func (s reporter[T]) began(a report) {
 		return
 	}
 	s.req.Logger.Info("A call of the external system begins", "call", a.call, "id", s.id)
-	s.event(a.begins, a.action, "is being "+a.past)
+	s.unfinished() // it is another call
+	s.begun = &a
 }
 
-// ended reports the end of a call whose effect is observed, in this reconcile or a later one.
+// unfinished reports a call that has begun in this reconcile, and whose effect was not observed.
+func (s reporter[T]) unfinished() {
+	if a := s.begun; a != nil {
+		s.event(a.begins, a.action, "is being "+a.past)
+	}
+	s.begun = nil
+}
+
+// ended reports the end of a call whose effect is observed, in this reconcile or a later one, and the
+// beginning of one that has not ended.
 func (s reporter[T]) ended() {
+	defer s.unfinished()
 	uid := s.req.Object.GetUID()
 	called, _ := s.reported.Load(uid)
 	deleting := !s.req.Object.GetDeletionTimestamp().IsZero()
@@ -80,6 +92,9 @@ func (s reporter[T]) ended() {
 		case deleting && s.seen.State == Absent, !deleting && s.seen.State == UpToDate:
 			s.reported.Delete(uid)
 			s.req.Logger.Info("The external system has done what was called", "call", a.call, "id", s.id)
+			if s.begun != nil && s.begun.call == a.call {
+				s.begun = nil
+			}
 			s.event(a.ends, a.action, "is "+a.past)
 			return
 		}

@@ -43,6 +43,7 @@ type session[T client.Object] struct {
 
 	changed *journal.Changed // what was called and not yet observed
 	made    bool             // the resource was created or updated
+	begun   *report          // the first call of its kind, and not yet reported
 }
 
 // close releases the client, if it can be closed.
