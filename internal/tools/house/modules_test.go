@@ -4,12 +4,18 @@
 package house
 
 import (
+	"go/parser"
+	"go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/semver"
+
+	"github.com/ctrlkit/ctrlkit/internal/tools/rings"
 )
 
 // What the workspace compiles is what a project of a user compiles, so that the tests that build such
@@ -58,6 +64,39 @@ func TestIsLater(t *testing.T) {
 	}{{"v0.16.0", "v0.15.0", true}, {"v0.15.0", "v0.15.0", false}, {"v0.9.0", "v0.15.0", false}, {"v1.0.0", "", false}} {
 		if got := isLater(tt.version, tt.library); got != tt.want {
 			t.Errorf("%s, and %s in the library: got %t", tt.version, tt.library, got)
+		}
+	}
+}
+
+// A module outside of the workspace lists the requirements of what it imports of ours itself, and is not
+// built with the others: it needs each module that they need, in a version as late.
+func TestModuleOfWranglerHasWhatItsImportsRequire(t *testing.T) {
+	rings.Test(t, "asks the go command")
+	inRoot(t)
+	const dir = "bench/wrangler"
+	files, err := filepath.Glob(dir + "/*.go")
+	must(t, err)
+	args := []string{"list", "-deps", "-f", "{{with .Module}}{{.Path}} {{.Version}}{{end}}"}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		must(t, err)
+		for _, i := range file.Imports {
+			if path := strings.Trim(i.Path.Value, `"`); strings.HasPrefix(path, "github.com/ctrlkit/ctrlkit/") {
+				args = append(args, path)
+			}
+		}
+	}
+	output, err := exec.Command("go", args...).Output()
+	must(t, err)
+	required := requirements(t, dir+"/go.mod")
+	for line := range strings.Lines(string(output)) {
+		path, version, known := strings.Cut(strings.TrimSpace(line), " ")
+		if !known || version == "" { // a package of Go, or of the workspace
+			continue
+		}
+		if has := required[path]; has == "" || semver.Compare(has, version) < 0 {
+			t.Errorf("%s/go.mod requires %q of %s, and what it imports requires %s: run GOWORK=off go mod tidy there", dir, has, path, version)
+			required[path] = version // said once
 		}
 	}
 }
