@@ -194,7 +194,8 @@ func isStale(err error) bool { return apierrors.IsConflict(err) && len(conflicts
 // apply applies content, with the hash of what the set wants, to an object whose guard, a field of
 // its metadata, has a value. It sends a patch instead of calling Apply of the client: the answer
 // to that is JSON, and the answer to a patch of a typed object is in the encoding of its kind,
-// which is decoded several times as fast.
+// which is decoded several times as fast. The API server refuses what a schema does not have in any
+// case. To validate the fields it would parse the patch once more, for keys that are there twice.
 func (c *child) apply(ctx context.Context, content map[string]any, guard, value string, options ...client.PatchOption) (client.Object, error) {
 	wanted := maps.Clone(content)
 	metadata := maps.Clone(content["metadata"].(map[string]any)) //nolint:errcheck // an item has it
@@ -215,7 +216,7 @@ func (c *child) apply(ctx context.Context, content map[string]any, guard, value 
 	answer := c.kind.empty(c.gvk)
 	answer.SetNamespace(c.Namespace)
 	answer.SetName(c.Name)
-	options = append(options, client.FieldOwner(c.manager))
+	options = append(options, client.FieldOwner(c.manager), client.FieldValidation(metav1.FieldValidationIgnore))
 	if err := c.client.Patch(ctx, answer, patch, options...); err != nil {
 		err = fmt.Errorf("applying %s: %w", c.Ref, readable(err))
 		if twice := refusal.Duplicates(err); twice != nil {

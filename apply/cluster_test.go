@@ -163,6 +163,8 @@ type operator struct {
 
 	mu     sync.Mutex // for all below
 	writes []string   // since it was last asked
+	// validation is the field validation that the last apply has asked for.
+	validation string
 
 	watches []step.Watch // nil if its sets are found by lists
 	noted   []map[client.ObjectKey]client.Object

@@ -206,7 +206,8 @@ func planned(plan *apply.Plan, before map[string]string) string {
 	return happens(before, after)
 }
 
-// A field that the definition does not have is a mistake of the set, although the server answers 500.
+// A field that the definition does not have is a mistake of the set, although the server answers 500, and
+// is not asked to validate fields.
 func TestUnknownField(t *testing.T) {
 	wrong := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x"}, "dta": map[string]any{"a": "b"}}}
 	o, shop := testOperator(t, func(_ *Shop, set *apply.Set) { set.Add(wrong) }, apply.Owns(&corev1.ConfigMap{}))
@@ -216,5 +217,8 @@ func TestUnknownField(t *testing.T) {
 	}
 	if got := o.condition(shop); !strings.HasPrefix(got, "False WrongSet: ") {
 		t.Errorf("condition %s", got)
+	}
+	if o.validation != "Ignore" {
+		t.Errorf("the server parses each patch twice: its field validation is %q", o.validation)
 	}
 }

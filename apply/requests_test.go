@@ -45,6 +45,9 @@ func (o *operator) intercept() interceptor.Funcs {
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if patch.Type() == types.ApplyYAMLPatchType {
+				o.mu.Lock()
+				o.validation = (&client.PatchOptions{}).ApplyOptions(opts).FieldValidation
+				o.mu.Unlock()
 				return o.write("apply", obj, func() error { return o.applyPatch(ctx, c, obj, patch, opts...) })
 			}
 			return o.write("patch", obj, func() error {
