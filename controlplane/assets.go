@@ -6,6 +6,7 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,8 +40,11 @@ func (a Assets) Program(name string) string {
 }
 
 // check returns an error if the directory lacks programs that parts need.
-func (a Assets) check(parts Parts) error {
-	missing := slices.DeleteFunc(programsOf(parts), func(name string) bool {
+func (a Assets) check(parts Parts) error { return a.lack(programsOf(parts)) }
+
+// lack returns an error if the directory lacks some of the programs.
+func (a Assets) lack(programs []string) error {
+	missing := slices.DeleteFunc(slices.Clone(programs), func(name string) bool {
 		info, err := os.Stat(a.Program(name))
 		return err == nil && info.Mode().IsRegular()
 	})
@@ -69,16 +73,38 @@ func programsOf(parts Parts) []string {
 // otherwise those of [Build]. It returns an error if the directory lacks a program that parts need:
 // it does not replace programs that the user has chosen.
 func FindAssets(ctx context.Context, parts Parts, options BuildOptions) (Assets, error) {
-	dir := os.Getenv(AssetsVariable)
-	if dir == "" {
-		return Build(ctx, options)
+	assets, rest, err := findServers(ctx, parts.withNeeded(), options.Progress)
+	if err == nil && rest != nil {
+		err = rest(ctx)
 	}
-	assets := Assets{Dir: dir}
-	if err := assets.check(parts.withNeeded()); err != nil {
-		return Assets{}, fmt.Errorf("using the programs in %s: %w; unset it to have them built", AssetsVariable, err)
-	}
-	if options.Progress != nil {
-		fmt.Fprintf(options.Progress, "using the control plane's programs in %s, which %s names\n", dir, AssetsVariable)
+	if err != nil {
+		return Assets{}, err
 	}
 	return assets, nil
+}
+
+// findServers is FindAssets, but leaves programs other than etcd and kube-apiserver to rest, which
+// is nil if there is nothing to build.
+func findServers(ctx context.Context, parts Parts, progress io.Writer) (assets Assets, rest func(context.Context) error, err error) {
+	if dir := os.Getenv(AssetsVariable); dir != "" {
+		assets = Assets{Dir: dir}
+		if err := assets.check(parts); err != nil {
+			return Assets{}, nil, fmt.Errorf("using the programs in %s: %w; unset it to have them built", AssetsVariable, err)
+		}
+		if progress != nil {
+			fmt.Fprintf(progress, "using the control plane's programs in %s, which %s names\n", dir, AssetsVariable)
+		}
+		return assets, nil, nil
+	}
+	b, err := newBuilder(ctx, progress)
+	if err != nil {
+		return Assets{}, nil, err
+	}
+	if err := b.build(ctx, servers); err != nil {
+		return Assets{}, nil, err
+	}
+	if b.assets.lack(clients.programs()) == nil {
+		return b.assets, nil, nil
+	}
+	return b.assets, func(ctx context.Context) error { return b.build(ctx, clients) }, nil
 }

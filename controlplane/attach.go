@@ -27,13 +27,14 @@ type attachment struct {
 
 // Share lets other processes of the same user use the control plane: they call [Attach] with the
 // directory that Share returns. It writes the key of the control plane's certificate authority into
-// that directory, which only the user can read, and which Stop removes.
+// that directory, which only the user can read, and which Stop removes. After [StartEarly], call it
+// when the control plane is [ControlPlane.Ready].
 func (c *ControlPlane) Share() (dir string, err error) {
 	key, err := encodeKey(c.authority.key)
 	if err != nil {
 		return "", fmt.Errorf("sharing the control plane: %w", err)
 	}
-	description, err := json.Marshal(attachment{Parts: c.options.Parts, Assets: c.assets})
+	description, err := json.Marshal(attachment{Parts: c.options.Parts, Assets: c.options.Assets})
 	if err != nil {
 		return "", fmt.Errorf("sharing the control plane: %w", err)
 	}
@@ -50,7 +51,8 @@ func (c *ControlPlane) Share() (dir string, err error) {
 //
 // Stop of an attached control plane stops nothing, and Err does not report that a process has ended.
 func Attach(ctx context.Context, dir string, options Options) (*ControlPlane, error) {
-	c := &ControlPlane{dir: directory(dir), done: make(chan struct{}), stop: func() error { return nil }}
+	c := &ControlPlane{dir: directory(dir), ready: make(chan struct{}), done: make(chan struct{}), stop: func() error { return nil }}
+	close(c.ready)
 	if err := c.attach(options); err != nil {
 		return nil, fmt.Errorf("attaching to the control plane in %s: %w", dir, err)
 	}
@@ -74,8 +76,8 @@ func (c *ControlPlane) attach(options Options) error {
 	if want := options.Parts.withNeeded(); !found.Parts.Has(want) {
 		return fmt.Errorf("it has the parts %q and not %q", found.Parts, want)
 	}
-	options.Parts = found.Parts
-	c.options, c.assets, c.logDir = options, found.Assets, string(c.dir)
+	options.Parts, options.Assets = found.Parts, found.Assets
+	c.options, c.logDir = options, string(c.dir)
 	if c.admin, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig()); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -41,9 +42,11 @@ type BuildOptions struct {
 // directory. The first build takes minutes and about 2 GB of Go's build cache; later calls take
 // milliseconds.
 //
-//   - The result, 190 MB, stays in the user's cache directory, under a key made from the programs'
+//   - The result, 370 MB, stays in the user's cache directory, under a key made from the programs'
 //     source, the version of Go and the platform. If one of them changes, Build builds again. It
 //     also removes results that were not used for thirty days.
+//   - etcd and kube-apiserver are built before the others; see [StartEarly]. They stay if the build
+//     of the others fails, and the next call builds what is missing.
 //   - Any number of processes may call Build at the same time: one builds, the others wait.
 //   - When ctx ends, Build stops the compiler and removes incomplete results. Go's build cache
 //     keeps the compiled packages.
@@ -52,50 +55,104 @@ type BuildOptions struct {
 //     (GOWORK, GOFLAGS, GOOS).
 //   - On Windows it returns an error that says what works instead.
 func Build(ctx context.Context, options BuildOptions) (Assets, error) {
-	if err := platformError(); err != nil {
+	b, err := newBuilder(ctx, options.Progress)
+	if err == nil {
+		err = b.build(ctx, servers, clients)
+	}
+	if err != nil {
 		return Assets{}, err
 	}
-	assets, err := build(ctx, options)
-	if err != nil {
-		return Assets{}, fmt.Errorf("building the control plane: %w", err)
-	}
-	return assets, nil
+	return b.assets, nil
 }
 
-func build(ctx context.Context, options BuildOptions) (Assets, error) {
+// A batch is the programs that are built by one call of the go command.
+type batch struct {
+	name     string   // for people
+	packages []string // in the programs' module
+	binary   string   // of one package, which acts as the program whose name it is called by
+	links    []string // these names
+	others   []string // programs with a binary of their own
+}
+
+// The batches, in the order in which they are built: an API server serves while its clients are
+// still compiled. Common packages are compiled once, in the first batch.
+var (
+	servers = batch{
+		name:     "API server",
+		packages: []string{"./cmd/servers"},
+		binary:   "servers",
+		links:    []string{etcdProgram, apiServerProgram},
+	}
+	clients = batch{
+		name:     "controllers",
+		packages: []string{"./cmd/clients", "./cmd/kwok"},
+		binary:   "clients",
+		links:    []string{controllerManagerProgram, schedulerProgram, kubectlProgram},
+		others:   []string{kwokProgram},
+	}
+)
+
+// programs returns the names of the programs.
+func (b batch) programs() []string { return slices.Concat(b.links, b.others) }
+
+// A builder builds what is missing in the directory of the programs.
+type builder struct {
+	recipe   *recipe
+	assets   Assets
+	progress io.Writer
+}
+
+func newBuilder(ctx context.Context, progress io.Writer) (*builder, error) {
+	if err := platformError(); err != nil {
+		return nil, err
+	}
 	recipe, err := newRecipe(ctx)
 	if err != nil {
-		return Assets{}, err
+		return nil, fmt.Errorf("building the control plane: %w", err)
 	}
 	cache, err := cacheDir()
+	if err == nil {
+		err = os.MkdirAll(cache, 0o700)
+	}
 	if err != nil {
-		return Assets{}, err
+		return nil, fmt.Errorf("building the control plane: creating the cache: %w", err)
 	}
-	assets := Assets{Dir: filepath.Join(cache, recipe.key())}
-	if assets.check(AllParts) == nil {
-		markUsed(assets.Dir)
-		return assets, nil
-	}
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		return Assets{}, fmt.Errorf("creating the cache: %w", err)
-	}
-	progress := options.Progress
 	if progress == nil {
 		progress = io.Discard
 	}
-	unlock, err := lock(ctx, assets.Dir+".lock", progress)
+	b := &builder{recipe: recipe, assets: Assets{Dir: filepath.Join(cache, recipe.key())}, progress: progress}
+	markUsed(b.assets.Dir)
+	return b, nil
+}
+
+// build builds batches, one after the other. Another process may build some of them, also between
+// two of this one.
+func (b *builder) build(ctx context.Context, batches ...batch) error {
+	for _, batch := range batches {
+		if err := b.buildBatch(ctx, batch); err != nil {
+			return fmt.Errorf("building the control plane: %s: %w", batch.name, err)
+		}
+	}
+	return nil
+}
+
+func (b *builder) buildBatch(ctx context.Context, batch batch) error {
+	if b.assets.lack(batch.programs()) == nil {
+		return nil
+	}
+	unlock, err := lock(ctx, b.assets.Dir+".lock", b.progress)
 	if err != nil {
-		return Assets{}, err
+		return err
 	}
 	defer unlock()
-	if assets.check(AllParts) == nil { // another process has built it in the meantime
-		return assets, nil
+	if b.assets.lack(batch.programs()) == nil { // another process has built it in the meantime
+		return nil
 	}
-	if err := recipe.buildInto(ctx, assets.Dir, progress); err != nil {
-		return Assets{}, err
+	if err := b.recipe.buildInto(ctx, b.assets.Dir, batch, b.progress); err != nil {
+		return err
 	}
-	forgetUnused(cache, time.Now().Add(-forgetAfter))
-	return assets, assets.check(AllParts)
+	forgetUnused(filepath.Dir(b.assets.Dir), time.Now().Add(-forgetAfter))
+	return b.assets.lack(batch.programs())
 }
 
 // forgetAfter is how long an unused build is kept.
@@ -230,9 +287,9 @@ func harmlessFlags(flags string) string {
 	return strings.Join(kept, " ")
 }
 
-// buildInto compiles into a temporary directory beside dir, which it then renames to dir. So dir is
-// complete whenever it exists.
-func (r *recipe) buildInto(ctx context.Context, dir string, progress io.Writer) (err error) {
+// buildInto compiles a batch into a temporary directory, and then moves the programs to dir, one by
+// one: each is complete whenever it exists.
+func (r *recipe) buildInto(ctx context.Context, dir string, batch batch, progress io.Writer) (err error) {
 	if err := removeMatching(dir + ".tmp-*"); err != nil { // of builders that were killed
 		return err
 	}
@@ -241,20 +298,21 @@ func (r *recipe) buildInto(ctx context.Context, dir string, progress io.Writer) 
 		return fmt.Errorf("creating a directory for the build: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	if err := r.compile(ctx, work, progress); err != nil {
+	if err := r.compile(ctx, work, batch, progress); err != nil {
 		return err
 	}
-	if err := linkPrograms(work); err != nil {
-		return err
+	for _, name := range batch.links {
+		if err := os.Link(filepath.Join(work, batch.binary), filepath.Join(work, name)); err != nil {
+			return fmt.Errorf("naming the programs: %w", err)
+		}
 	}
-	if err := os.Chmod(work, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("finishing the build: %w", err)
 	}
-	if err := os.RemoveAll(dir); err != nil { // an incomplete one, damaged from outside
-		return fmt.Errorf("replacing an incomplete build: %w", err)
-	}
-	if err := os.Rename(work, dir); err != nil {
-		return fmt.Errorf("finishing the build: %w", err)
+	for _, name := range batch.programs() {
+		if err := os.Rename(filepath.Join(work, name), filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("finishing the build: %w", err)
+		}
 	}
 	return nil
 }
@@ -272,38 +330,36 @@ func removeMatching(pattern string) error {
 	return nil
 }
 
-// compile builds the two binaries into dir.
-func (r *recipe) compile(ctx context.Context, dir string, progress io.Writer) error {
+// compile builds the binaries of a batch into dir.
+func (r *recipe) compile(ctx context.Context, dir string, batch batch, progress io.Writer) error {
 	started := time.Now()
 	words := newTail(errorLines)
-	build := &gobuild.Build{Command: r.command, Flags: buildFlags, Packages: []string{"./cmd/..."}, Words: words}
-	kubernetes, err := r.survey(ctx, build, progress)
+	build := &gobuild.Build{Command: r.command, Flags: buildFlags, Packages: batch.packages, Words: words}
+	stop := gobuild.Show(progress, 0, "control plane", func() string {
+		return batch.name + ": " + cmp.Or(build.String(), "looking for packages to compile")
+	})
+	defer stop()
+	kubernetes, err := r.kubernetesVersion(ctx)
 	if err != nil {
 		return err
 	}
-	stop := gobuild.Show(progress, 0, "building the control plane", build.String)
-	defer stop()
 	if err := build.Run(ctx, "-ldflags="+linkerFlags+versionFlags(kubernetes), "-o", dir+string(filepath.Separator)); err != nil {
 		return buildError(ctx, "compiling", err, words)
 	}
 	stop()
-	fmt.Fprintf(progress, "built the control plane of Kubernetes %s in %s\n", kubernetes, time.Since(started).Round(time.Second))
+	fmt.Fprintf(progress, "built the %s of Kubernetes %s in %s\n", batch.name, kubernetes, time.Since(started).Round(time.Second))
 	return nil
 }
 
-// survey downloads missing modules, and counts the packages to compile. It returns the version of
-// Kubernetes, which is empty if the source does not need it.
-func (r *recipe) survey(ctx context.Context, build *gobuild.Build, progress io.Writer) (kubernetes string, err error) {
-	defer gobuild.Show(progress, 0, "building the control plane", func() string { return "downloading modules" })()
+// kubernetesVersion returns the version of Kubernetes, which is empty if the source does not need
+// it.
+func (r *recipe) kubernetesVersion(ctx context.Context) (string, error) {
 	words := newTail(errorLines)
-	version := r.command(ctx, "list", "-mod=readonly", "-m", "-e", "-f", "{{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}", "k8s.io/kubernetes")
-	version.Stderr = words
-	output, err := version.Output()
-	if err == nil {
-		err = build.Survey(ctx, words)
-	}
+	command := r.command(ctx, "list", "-mod=readonly", "-m", "-e", "-f", "{{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}", "k8s.io/kubernetes")
+	command.Stderr = words
+	output, err := command.Output()
 	if err != nil {
-		return "", buildError(ctx, "listing the packages", err, words)
+		return "", buildError(ctx, "looking for the version of Kubernetes", err, words)
 	}
 	return strings.TrimSpace(string(output)), nil
 }
@@ -329,18 +385,7 @@ func buildError(ctx context.Context, doing string, err error, words *tail) error
 // explainBuildError adds the remedy to errors that have a known one.
 func explainBuildError(err error) error {
 	if strings.Contains(err.Error(), "no space left on device") {
-		return fmt.Errorf("%w\nthe disk is full: the build needs about 3 GB in GOCACHE and GOTMPDIR (see `go env`) and 200 MB in the user's cache directory", err)
+		return fmt.Errorf("%w\nthe disk is full: the build needs about 3 GB in GOCACHE and GOTMPDIR (see `go env`) and 400 MB in the user's cache directory", err)
 	}
 	return err
-}
-
-// linkPrograms links the names of the programs to the binary, which acts as the program whose name
-// it is called by.
-func linkPrograms(dir string) error {
-	for _, name := range []string{etcdProgram, apiServerProgram, controllerManagerProgram, schedulerProgram, kubectlProgram} {
-		if err := os.Link(Assets{Dir: dir}.Program("kubernetes"), Assets{Dir: dir}.Program(name)); err != nil {
-			return fmt.Errorf("naming the programs: %w", err)
-		}
-	}
-	return nil
 }

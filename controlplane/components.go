@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ctrlkit/ctrlkit/internal/gobuild"
 )
 
 // readinessInterval is the interval of readiness checks during a start.
@@ -27,6 +29,7 @@ var stages []byte
 // startAPIServer starts etcd and kube-apiserver at the same time, since the latter
 // waits for the former, and returns when kube-apiserver is ready.
 func (c *ControlPlane) startAPIServer(ctx context.Context) error {
+	defer gobuild.Show(c.options.Progress, gobuild.WhenSlow, "starting etcd and kube-apiserver", nil)()
 	if err := c.run(etcdProgram, etcdFlags(c.dir)); err != nil {
 		return err
 	}
@@ -36,9 +39,12 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 	return c.await(ctx, "kube-apiserver", c.healthy(c.port, "/readyz"))
 }
 
-// startParts starts the optional parts at the same time and returns when they are ready.
-func (c *ControlPlane) startParts(ctx context.Context) error {
-	parts := c.options.Parts
+// startParts starts optional parts at the same time and returns when they are ready.
+func (c *ControlPlane) startParts(ctx context.Context, parts Parts) error {
+	if parts == 0 {
+		return nil
+	}
+	defer gobuild.Show(c.options.Progress, gobuild.WhenSlow, "starting the parts "+parts.String(), nil)()
 	if parts.Has(PartControllerManager) {
 		if err := c.run(controllerManagerProgram, controllerManagerFlags(c.dir)); err != nil {
 			return err

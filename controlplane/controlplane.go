@@ -22,9 +22,6 @@ import (
 	"github.com/ctrlkit/ctrlkit/internal/cluster/definitions"
 )
 
-// startLimit bounds a start whose context has no deadline.
-const startLimit = 2 * time.Minute
-
 // Options are the options of [Start]. The zero value asks for etcd and
 // kube-apiserver alone.
 type Options struct {
@@ -59,7 +56,6 @@ type Options struct {
 // called concurrently.
 type ControlPlane struct {
 	options   Options
-	assets    Assets
 	dir       directory // removed by Stop
 	logDir    string
 	authority *authority
@@ -67,7 +63,9 @@ type ControlPlane struct {
 	host      string // of the API server
 	admin     *rest.Config
 
-	done chan struct{} // closed when a process has ended
+	ready      chan struct{}  // closed when all parts are ready
+	done       chan struct{}  // closed when a process has ended
+	completing sync.WaitGroup // of an early start, what still builds and starts
 
 	mu        sync.Mutex // guards what follows
 	processes []*process
@@ -76,65 +74,6 @@ type ControlPlane struct {
 	stopping  bool
 
 	stop func() error // runs once
-}
-
-// Start starts a control plane and returns when it is ready:
-//
-//   - The API server reports that it is ready.
-//   - With a controller manager, the default namespace has its ServiceAccount.
-//   - Nodes are ready and accept Pods.
-//
-// That takes a few seconds. The context bounds the start, not the life of the control plane: call
-// [ControlPlane.Stop] to end it. If Start returns an error, all processes have ended; if one of
-// them caused the error, it quotes the last lines of its log. On Windows Start returns an error that
-// says what works instead.
-func Start(ctx context.Context, options Options) (*ControlPlane, error) {
-	if err := platformError(); err != nil {
-		return nil, err
-	}
-	if options.LogDir != "" { // before a build, which takes minutes
-		if err := ensureLogDirectory(options.LogDir); err != nil {
-			return nil, fmt.Errorf("starting a control plane: %w", err)
-		}
-	}
-	options.Parts = options.Parts.withNeeded()
-	assets := options.Assets
-	if assets == (Assets{}) {
-		found, err := FindAssets(ctx, options.Parts, BuildOptions{Progress: options.Progress})
-		if err != nil {
-			return nil, err
-		}
-		assets = found
-	}
-	if err := assets.check(options.Parts); err != nil {
-		return nil, fmt.Errorf("starting a control plane: %w", err)
-	}
-	if _, limited := ctx.Deadline(); !limited {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not ready within %s", startLimit))
-		defer cancel()
-	}
-	plane := &ControlPlane{options: options, assets: assets, done: make(chan struct{})}
-	plane.stop = sync.OnceValue(plane.stopAll)
-	if err := plane.start(ctx); err != nil {
-		return nil, fmt.Errorf("starting a control plane: %w", errors.Join(err, plane.Stop()))
-	}
-	return plane, nil
-}
-
-func (c *ControlPlane) start(ctx context.Context) error {
-	if err := c.prepare(); err != nil {
-		return err
-	}
-	if err := c.startAPIServer(ctx); err != nil {
-		return err
-	}
-	if len(c.options.CRDs) > 0 {
-		if err := c.installCRDs(ctx); err != nil {
-			return fmt.Errorf("installing custom resource definitions: %w", err)
-		}
-	}
-	return c.startParts(ctx)
 }
 
 func (c *ControlPlane) installCRDs(ctx context.Context) error {
@@ -149,13 +88,13 @@ func (c *ControlPlane) installCRDs(ctx context.Context) error {
 	if err := definitions.Install(ctx, cluster, crds); err != nil {
 		return err
 	}
-	return c.awaitKinds(ctx, crds)
+	return awaitKinds(ctx, c.Config(), crds)
 }
 
 // awaitKinds waits until discovery lists the installed kinds. That is later than when they are
 // served.
-func (c *ControlPlane) awaitKinds(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
-	client, err := discovery.NewDiscoveryClientForConfig(c.Config())
+func awaitKinds(ctx context.Context, config *rest.Config, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return err
 	}
@@ -238,7 +177,7 @@ func (c *ControlPlane) reservePort() (*reservedPort, error) {
 func (c *ControlPlane) run(name string, args []string) error {
 	args = append(args, c.options.Flags[name]...)
 	environment := append(orphanEnvironment(c.dir), "KWOK_WORKDIR="+string(c.dir)) // not the configuration of the user's own kwok
-	p, err := startProcess(c.assets.Program(name), c.logDir, args, environment)
+	p, err := startProcess(c.options.Assets.Program(name), c.logDir, args, environment)
 	if err != nil {
 		return err
 	}
@@ -247,37 +186,44 @@ func (c *ControlPlane) run(name string, args []string) error {
 	c.mu.Unlock()
 	go func() {
 		<-p.ended
-		c.processEnded(p)
+		c.fail(p.failure)
 	}()
 	return nil
 }
 
-func (c *ControlPlane) processEnded(p *process) {
+func (c *ControlPlane) fail(why func() error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopping || c.err != nil {
 		return
 	}
-	c.err = p.failure()
+	c.err = why()
 	close(c.done)
 }
 
-// Done returns a channel that is closed when the control plane is stopped, or when one of its
-// processes has ended by itself.
+// Ready returns a channel that is closed when all parts are ready. It is open only after
+// [StartEarly].
+func (c *ControlPlane) Ready() <-chan struct{} {
+	return c.ready
+}
+
+// Done returns a channel that is closed when the control plane is stopped, when one of its
+// processes has ended by itself, or when what [StartEarly] has left has failed.
 func (c *ControlPlane) Done() <-chan struct{} {
 	return c.done
 }
 
 // Err returns nil while all processes run, and after Stop. If a process has ended by itself, the
-// error names the first such process, how it ended, and the last lines of its log.
+// error names the first such process, how it ended, and the last lines of its log. If it was not
+// possible to build or to start what [StartEarly] has left, the error says why.
 func (c *ControlPlane) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Stop kills all processes, waits until they have ended, and removes the files and data of the
-// control plane. Later calls return the result of the first.
+// Stop ends a build that [StartEarly] has begun, kills all processes, waits until they have ended,
+// and removes the files and data of the control plane. Later calls return the result of the first.
 func (c *ControlPlane) Stop() error {
 	return c.stop()
 }
@@ -285,10 +231,13 @@ func (c *ControlPlane) Stop() error {
 func (c *ControlPlane) stopAll() error {
 	c.mu.Lock()
 	c.stopping = true
-	processes, reserved := c.processes, c.reserved
 	if c.err == nil {
 		close(c.done)
 	}
+	c.mu.Unlock()
+	c.completing.Wait() // it starts processes, and ends with done
+	c.mu.Lock()
+	processes, reserved := c.processes, c.reserved
 	c.mu.Unlock()
 	errs := make([]error, len(processes))
 	var group sync.WaitGroup
@@ -302,12 +251,13 @@ func (c *ControlPlane) stopAll() error {
 	return errors.Join(append(errs, c.dir.remove())...)
 }
 
-// Assets returns the programs that the control plane runs.
+// Assets returns the programs that the control plane runs. Before it is [ControlPlane.Ready], some
+// may be missing, such as kubectl.
 func (c *ControlPlane) Assets() Assets {
-	return c.assets
+	return c.options.Assets
 }
 
-// Parts returns the optional parts that run.
+// Parts returns the optional parts that run when the control plane is [ControlPlane.Ready].
 func (c *ControlPlane) Parts() Parts {
 	return c.options.Parts
 }

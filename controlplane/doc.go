@@ -18,6 +18,8 @@
 //	defer plane.Stop()
 //	client, err := client.New(plane.Config(), client.Options{})
 //
+// [StartEarly] does not wait for controllers that are still to be compiled.
+//
 // In a test, use ctrlkittest.StartControlPlane, which stops the control plane with the test. A package
 // whose tests can share one control plane declares a ctrlkittest.SharedControlPlane.
 //

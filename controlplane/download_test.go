@@ -53,7 +53,7 @@ func serveModule(t *testing.T, source, version string) string {
 	must(t, err)
 	defer archive.Close()
 	writer := zip.NewWriter(archive)
-	for _, name := range []string{"go.mod", "cmd/kubernetes/main.go", "cmd/kwok/main.go"} {
+	for _, name := range []string{"go.mod", "cmd/servers/main.go", "cmd/clients/main.go", "cmd/kwok/main.go"} {
 		content, err := os.ReadFile(filepath.Join(source, filepath.FromSlash(name)))
 		must(t, err)
 		file, err := writer.Create(programsModule + "@" + version + "/" + name)

@@ -13,7 +13,10 @@ const (
 	ReadinessInterval = readinessInterval
 )
 
-var Poll = poll
+var (
+	Poll      = poll
+	StartWith = startWith
+)
 
 // Dir returns the directory of the control plane's files.
 func (c *ControlPlane) Dir() string { return string(c.dir) }
@@ -31,6 +34,8 @@ func (c *ControlPlane) PIDs() map[string]int {
 
 // Programs lists the running programs in the order in which they were started.
 func (c *ControlPlane) Programs() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var names []string
 	for _, p := range c.processes {
 		names = append(names, p.name)

@@ -30,7 +30,8 @@ func newControlPlaneStartCommand() *cobra.Command {
 		Use:   "start",
 		Short: "Run a control plane until Ctrl-C",
 		Long: `Run a control plane until Ctrl-C, which stops it and removes its data. The
-programs are built first if necessary. Any number of control planes can run at
+programs are built first if necessary; the address of the API server is written
+to standard error as soon as it serves. Any number of control planes can run at
 the same time.
 
 etcd and kube-apiserver always run. --components selects the others:

@@ -31,12 +31,10 @@ type Build struct {
 	Words io.Writer
 
 	progress progress
-	surveyed sync.Once
 }
 
-// Run calls "go build" with the flags, and further ones such as -o. Unless [Build.Survey] was called
-// before, it does so during a build that takes long: a survey costs as much as a build in which
-// nothing is compiled.
+// Run calls "go build" with the flags, and further ones such as -o. During a build that takes long,
+// it counts the packages: that costs as much as a build in which nothing is compiled.
 func (b *Build) Run(ctx context.Context, flags ...string) error {
 	surveying, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -45,7 +43,7 @@ func (b *Build) Run(ctx context.Context, flags ...string) error {
 	running.Go(func() {
 		select {
 		case <-time.After(WhenSlow):
-			_ = b.Survey(surveying, io.Discard) // go build finds the same error, and returns it
+			b.survey(surveying)
 		case <-surveying.Done():
 		}
 	})
@@ -77,19 +75,13 @@ func isPackagePath(line string) bool {
 	return line != "" && !strings.ContainsAny(line, " :\t#")
 }
 
-// Survey counts the packages that are to be compiled, once. It downloads missing modules, and writes
-// to words why it can't.
-func (b *Build) Survey(ctx context.Context, words io.Writer) (err error) {
-	b.surveyed.Do(func() {
-		args := append([]string{"list", "-deps", "-f", asked}, b.Flags...)
-		command := b.Command(ctx, append(append(args, "--"), b.Packages...)...)
-		command.Stderr = words
-		var output []byte
-		if output, err = command.Output(); err == nil {
-			b.progress.plan(readSurvey(string(output)))
-		}
-	})
-	return err
+// survey counts the packages that are to be compiled. It ignores errors, which go build finds, too.
+func (b *Build) survey(ctx context.Context) {
+	args := append([]string{"list", "-deps", "-f", asked}, b.Flags...)
+	command := b.Command(ctx, append(append(args, "--"), b.Packages...)...)
+	if output, err := command.Output(); err == nil {
+		b.progress.plan(readSurvey(string(output)))
+	}
 }
 
 // asked is what go list prints of each package. Main packages are stale even if they are compiled, as

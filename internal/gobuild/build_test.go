@@ -52,9 +52,7 @@ func TestBuild(t *testing.T) {
 	dir := module(t, t.TempDir())
 	var words strings.Builder
 	b := &Build{Command: goIn(dir), Packages: []string{"./cmd"}, Words: &words}
-	if err := b.Survey(t.Context(), &words); err != nil {
-		t.Fatal(err)
-	}
+	b.survey(t.Context())
 	if got, want := b.String(), "0 of 2 packages"; got != want {
 		t.Errorf("before the build it says %q, want %q", got, want)
 	}
@@ -74,15 +72,6 @@ func TestBuildPassesOnTheWordsOfTheCompiler(t *testing.T) {
 	var words strings.Builder
 	b := &Build{Command: goIn(module(t, "")), Packages: []string{"./bad"}, Words: &words}
 	if err := b.Run(t.Context(), "-o", filepath.Join(t.TempDir(), "program")); err == nil || !strings.Contains(words.String(), "undefined: undefinedFunction\n") {
-		t.Errorf("%v, with the words %q", err, &words)
-	}
-}
-
-// A survey of what does not exist has an error, and says why.
-func TestSurveyPassesOnItsWords(t *testing.T) {
-	var words strings.Builder
-	b := &Build{Command: goIn(module(t, "")), Packages: []string{"./none"}}
-	if err := b.Survey(t.Context(), &words); err == nil || !strings.Contains(words.String(), "none") {
 		t.Errorf("%v, with the words %q", err, &words)
 	}
 }

@@ -27,7 +27,8 @@ import (
 )
 
 // TestRun runs scripts with "ctrlkit run" and the operator in testdata/greeter, $GREETER, in memory
-// and on a real control plane: $PLANE. They have these commands more:
+// and on a real control plane: $PLANE, whose programs are in $PROGRAMS. They have these commands
+// more:
 //
 //	begin PROGRAM ...      starts a program, whose output goes to the files out and err
 //	sees PATTERN FILE      waits until a file has a match
@@ -55,7 +56,7 @@ func TestRun(t *testing.T) {
 				Setup: func(env *testscript.Env) error {
 					for name, value := range map[string]string{
 						"GREETER": filepath.Join(env.Getenv("CHECKOUT"), "internal/command/live", greeter), "PLANE": string(plane), "XDG_CACHE_HOME": caches,
-						"PATH": env.Getenv("PATH") + string(os.PathListSeparator) + filepath.Dir(assets.Program("kubectl")),
+						"PATH": env.Getenv("PATH") + string(os.PathListSeparator) + assets.Dir, "PROGRAMS": assets.Dir,
 					} {
 						env.Setenv(name, value)
 					}

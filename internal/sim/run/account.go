@@ -154,6 +154,9 @@ func (r *runner) grant(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := a.awaitAggregation(ctx, r.plane, r.complete, st); err != nil {
+		return err
+	}
 	token, err := r.cluster.tokenOf(ctx, a.namespace, a.name)
 	if err != nil {
 		return err
@@ -168,6 +171,26 @@ func (r *runner) grant(ctx context.Context) error {
 		return fmt.Errorf("writing the kubeconfig of the operator: %w", err)
 	}
 	st.done(fmt.Sprintf("ServiceAccount %s/%s, with the rules of %s", a.namespace, a.name, summary(a.files)))
+	return nil
+}
+
+// awaitAggregation waits until the cluster p is complete if its controllers have to fill a
+// ClusterRole: without its rules, the operator would be refused everything.
+func (a *account) awaitAggregation(ctx context.Context, p plane, complete <-chan struct{}, st *step) error {
+	for _, m := range a.manifests {
+		if _, aggregated := m.Object.Object["aggregationRule"]; !aggregated {
+			continue
+		}
+		st.say("waiting for the controllers, which fill ClusterRole " + m.Object.GetName())
+		select {
+		case <-complete:
+			return nil
+		case <-failed(p):
+			return failure(p)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 	return nil
 }
 

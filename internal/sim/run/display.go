@@ -14,8 +14,8 @@ import (
 type display interface {
 	// notify shows a notice.
 	notify(notice Notice, at time.Time) error
-	// log shows a line that is not a notice: of the operator's log, with --logs, or an error of a
-	// watch. source names where it comes from.
+	// log shows a line that is not a notice: of the operator's log, with --logs, an error of a watch,
+	// or the result of a step. source names where it comes from; it is empty for a step.
 	log(source, text string)
 	// refresh shows the present state, in a display that does not show notices.
 	refresh(w *World, now time.Time) error
@@ -43,28 +43,33 @@ type liveDisplay struct {
 	title  string
 	hint   string
 	start  time.Time
+	steps  *steps          // those that still run are above the picture
 	above  strings.Builder // log lines to be written above the picture
 }
 
 func (d *liveDisplay) notify(Notice, time.Time) error { return nil }
 
 func (d *liveDisplay) log(source, text string) {
-	d.above.WriteString(paint(d.colors, dim, source+" │ ") + loggedLine(text) + "\x1b[0m\r\n")
+	if source != "" {
+		d.above.WriteString(paint(d.colors, dim, source+" │ "))
+	}
+	d.above.WriteString(loggedLine(text) + "\x1b[0m\r\n")
 }
 
 func (d *liveDisplay) refresh(w *World, now time.Time) error {
-	return d.draw(w, now, fmt.Sprintf("%s · %s · Ctrl-C stops everything", d.title, age(now.Sub(d.start))))
+	return d.draw(w, now, fmt.Sprintf("%s · %s · Ctrl-C stops everything", d.title, age(now.Sub(d.start))), d.steps.lines())
 }
 
-func (d *liveDisplay) draw(w *World, now time.Time, title string) error {
+// draw draws the picture below the lines of steps.
+func (d *liveDisplay) draw(w *World, now time.Time, title string, steps []string) error {
 	width, height := d.screen.size()
-	view := View{Width: width - 1, Height: height - 1, Now: now, Colors: d.colors, Title: title, Hint: d.hint}
+	view := View{Width: width - 1, Height: height - 1 - len(steps), Now: now, Colors: d.colors, Title: title, Hint: d.hint}
 	above := d.above.String()
 	d.above.Reset()
-	return d.screen.draw(above, append([]string{""}, view.Lines(w)...))
+	return d.screen.draw(above, append(append(steps, ""), view.Lines(w)...))
 }
 
 func (d *liveDisplay) leave(w *World, now time.Time) {
-	_ = d.draw(w, now, fmt.Sprintf("%s · %s", d.title, age(now.Sub(d.start)))) // the command ends, with or without the last picture
+	_ = d.draw(w, now, fmt.Sprintf("%s · %s", d.title, age(now.Sub(d.start))), nil) // the command ends, with or without the last picture
 	d.screen.leave()
 }

@@ -25,6 +25,9 @@ const (
 func (r *runner) show(ctx context.Context) error {
 	world := NewWorld(r.topKinds()...)
 	display := r.display()
+	if r.live != nil {
+		defer r.steps.cover(r.queue)()
+	}
 	err := r.follow(ctx, world, display)
 	display.leave(world, time.Now())
 	if errors.Is(err, ErrOperatorEnded) {
@@ -36,17 +39,15 @@ func (r *runner) show(ctx context.Context) error {
 // follow feeds the display until the run ends.
 func (r *runner) follow(ctx context.Context, world *World, display display) error {
 	var ended, timedOut <-chan time.Time
-	if r.For > 0 {
-		ended = time.After(r.For)
-	}
-	if r.Timeout > 0 {
-		timedOut = time.After(r.Timeout)
-	}
+	complete := r.complete
 	ticker := time.NewTicker(refreshEvery)
 	defer ticker.Stop()
 	changed, drawn := true, time.Time{}
 	for {
 		select {
+		case <-complete:
+			complete = nil
+			ended, timedOut = after(r.For), after(r.Timeout)
 		case <-r.queue.ready:
 			changed = true
 			if err := r.takeItems(world, display); err != nil {
@@ -65,7 +66,7 @@ func (r *runner) follow(ctx context.Context, world *World, display display) erro
 		case <-r.operator.ended:
 			return errors.Join(r.takeItems(world, display), ErrOperatorEnded)
 		case <-failed(r.plane):
-			return fmt.Errorf("the cluster of the run failed: %w", r.plane.Err())
+			return failure(r.plane)
 		case <-r.account.refused():
 			return errors.Join(r.takeItems(world, display), ErrRefused)
 		case <-ended:
@@ -76,6 +77,14 @@ func (r *runner) follow(ctx context.Context, world *World, display display) erro
 			return fmt.Errorf("%w: %w", ErrWatchingInterrupted, context.Cause(ctx))
 		}
 	}
+}
+
+// after is time.After, but never for a time of zero.
+func after(d time.Duration) <-chan time.Time {
+	if d == 0 {
+		return nil
+	}
+	return time.After(d)
 }
 
 func (r *runner) takeItems(world *World, display display) error {
@@ -128,7 +137,7 @@ func (r *runner) display() display {
 	if r.live == nil {
 		return &plainDisplay{plain: Plain{Writer: r.Out, Start: r.start}, logs: r.Err}
 	}
-	return &liveDisplay{screen: r.live, colors: r.steps.colors, title: r.title(), hint: r.hint(), start: r.start}
+	return &liveDisplay{screen: r.live, colors: r.steps.colors, title: r.title(), hint: r.hint(), start: r.start, steps: r.steps}
 }
 
 func (r *runner) title() string {

@@ -60,25 +60,20 @@ func (r *runner) startMemory() error {
 
 // startControlPlane builds the control plane if necessary, and starts it with all parts. It
 // installs the operator's definitions before the controllers start, so that the garbage collector
-// knows them at once.
+// knows them at once. If controllers are still to be compiled, it returns when the API server
+// serves, and its step remains until they run.
 func (r *runner) startControlPlane(ctx context.Context) error {
-	st := r.steps.begin("control plane", "looking for its programs")
-	assets, err := controlplane.FindAssets(ctx, controlplane.AllParts, controlplane.BuildOptions{Progress: st})
-	st.quit()
-	if err != nil {
-		return interrupted(ctx, err)
-	}
 	flags, err := r.account.auditFlags()
 	if err != nil {
 		return err
 	}
-	st = r.steps.begin("control plane", "starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler and a node")
-	defer st.quit()
-	started, err := controlplane.Start(ctx, controlplane.Options{Parts: controlplane.AllParts, Assets: assets, CRDs: r.crdFiles, Flags: flags})
+	st := r.steps.begin("control plane", "looking for its programs")
+	started, err := controlplane.StartEarly(ctx, controlplane.Options{Parts: controlplane.AllParts, CRDs: r.crdFiles, Flags: flags, Progress: st})
 	if err != nil {
+		st.quit()
 		return interrupted(ctx, err)
 	}
-	r.plane = started
+	r.plane, r.complete, r.completing = started, started.Ready(), st
 	if r.cluster, err = newCluster(started.Config()); err != nil {
 		return err
 	}
@@ -86,7 +81,20 @@ func (r *runner) startControlPlane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	st.done(fmt.Sprintf("Kubernetes %s: API server, controllers, scheduler, a node", version))
+	all := fmt.Sprintf("Kubernetes %s: API server, controllers, scheduler, a node", version)
+	select {
+	case <-started.Ready():
+		st.done(all)
+	default:
+		r.steps.remark("API server", fmt.Sprintf("Kubernetes %s serves; controllers, scheduler and a node follow when they are compiled", version))
+		go func() {
+			select {
+			case <-started.Ready():
+				st.done(all)
+			case <-started.Done(): // stopped or failed, which others report
+			}
+		}()
+	}
 	r.steps.remark("kubectl", "export KUBECONFIG="+r.plane.Kubeconfig())
 	return nil
 }
@@ -99,6 +107,9 @@ func failed(p plane) <-chan struct{} {
 	}
 	return p.Done()
 }
+
+// failure returns the error of a run whose cluster has failed.
+func failure(p plane) error { return fmt.Errorf("the cluster of the run failed: %w", p.Err()) }
 
 // interrupted returns the cause of ctx if it has ended, and err otherwise.
 func interrupted(ctx context.Context, err error) error {

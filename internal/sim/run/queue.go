@@ -4,6 +4,7 @@
 package run
 
 import (
+	"strings"
 	"sync"
 	"time"
 )
@@ -12,7 +13,7 @@ import (
 type item struct {
 	at     time.Time
 	change *Change
-	source string // of the line
+	source string // of the line; empty if that is a step
 	line   string
 }
 
@@ -35,6 +36,14 @@ func (q *queue) put(i item) {
 	case q.ready <- struct{}{}:
 	default:
 	}
+}
+
+// Write puts whole lines of the steps.
+func (q *queue) Write(data []byte) (int, error) {
+	for text := range strings.Lines(string(data)) {
+		q.put(item{line: strings.TrimSuffix(text, "\n")})
+	}
+	return len(data), nil
 }
 
 // take removes and returns all items, oldest first.

@@ -36,6 +36,7 @@ type Options struct {
 	Logs       bool       // show the operator's log
 	LogFile    string     // write the operator's log to this file
 
+	// The times begin when the operator and all parts of the cluster run.
 	For     time.Duration // end successfully after this time; 0 for no limit
 	Until   []string      // end successfully when all these conditions hold
 	Timeout time.Duration // fail if the conditions do not hold after this time; 0 for no limit
@@ -71,9 +72,16 @@ var ErrWatchingInterrupted = errors.New("watching was interrupted")
 func Run(ctx context.Context, options Options) error {
 	klog.SetLogger(logr.Discard()) // errors are returned or shown
 	ctrllog.SetLogger(logr.Discard())
-	r := &runner{Options: options, queue: newQueue()}
+	r := &runner{Options: options, queue: newQueue(), complete: closed()}
 	r.useTerminals()
 	return r.run(ctx)
+}
+
+// closed returns a closed channel.
+func closed() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
 }
 
 // runner is one run.
@@ -90,13 +98,15 @@ type runner struct {
 	kinds       []Kind
 	conditions  []*Condition
 
-	cluster  *cluster
-	plane    plane    // nil if a cluster was given
-	account  *account // nil if the operator runs as administrator
-	operator *operator
-	program  string    // path of the operator's program
-	logFile  *os.File  // nil without --logs=FILE
-	start    time.Time // when the operator was started
+	cluster    *cluster
+	plane      plane           // nil if a cluster was given
+	complete   <-chan struct{} // closed when all parts of the cluster run
+	completing *step           // until then
+	account    *account        // nil if the operator runs as administrator
+	operator   *operator
+	program    string    // path of the operator's program
+	logFile    *os.File  // nil without --logs=FILE
+	start      time.Time // when the operator was started
 
 	socket           servedAt     // of the operator
 	removeKubeconfig func() error // nil if none was made
@@ -171,12 +181,23 @@ func (r *runner) run(ctx context.Context) (err error) {
 
 // buildAndStart compiles the operator and starts the cluster of the run. It does both at the same time
 // if the cluster is a control plane, which takes seconds to start and may have to be compiled, too:
-// the first error ends the other.
+// the first error ends the other. It does not wait for controllers that are still compiled.
 func (r *runner) buildAndStart(ctx context.Context) error {
 	if r.On == OnControlPlane {
 		both, ctx := errgroup.WithContext(ctx)
-		both.Go(func() error { return r.build(ctx) })
-		both.Go(func() error { return r.startControlPlane(ctx) })
+		built := make(chan struct{})
+		both.Go(func() error { defer close(built); return r.build(ctx) })
+		both.Go(func() error {
+			if err := r.startControlPlane(ctx); err != nil {
+				return err
+			}
+			select {
+			case <-built:
+				return nil
+			case <-r.plane.Done():
+				return failure(r.plane)
+			}
+		})
 		return both.Wait()
 	}
 	if err := r.build(ctx); err != nil {
@@ -193,6 +214,9 @@ func (r *runner) stop() error {
 	defer r.socket.remove()
 	if r.operator == nil && r.plane == nil {
 		return nil
+	}
+	if r.completing != nil {
+		r.completing.quit()
 	}
 	st := r.steps.begin("stopping", "the operator")
 	defer st.quit()

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -161,6 +162,34 @@ func TestStepsAtTheSameTimeHaveALineEach(t *testing.T) {
 			if got := drawn(tt.do); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
+		}
+	})
+}
+
+// A picture has the lines of the steps that run, and takes the lines that stay.
+func TestAPictureCoversTheSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out, picture bytes.Buffer
+		s := &steps{out: &out, terminal: true, width: func() int { return 60 }}
+		st := s.begin("control plane", "a")
+		uncover := s.cover(&picture)
+		out.Reset()
+		st.say("b")
+		time.Sleep(time.Second)
+		d := &liveDisplay{screen: &screen{out: io.Discard, size: func() (int, int) { return 60, 10 }}, title: "operator", steps: s}
+		must(t, d.refresh(NewWorld(), time.Now()))
+		if got := d.screen.drawn[0]; !strings.HasSuffix(got, "control plane  b (1s)") {
+			t.Errorf("the picture begins with %q", got)
+		}
+		st.done("built")
+		must(t, d.refresh(NewWorld(), time.Now()))
+		if got, want := picture.String(), "✓ control plane  built (1.0s)\n"; got != want || d.screen.drawn[0] != "" || out.Len() > 0 {
+			t.Errorf("the picture got %q, want %q; it begins with %q; the terminal got %q", got, want, d.screen.drawn[0], &out)
+		}
+		uncover()
+		s.begin("stopping", "c").quit()
+		if got := out.String(); !strings.Contains(got, "stopping       c") {
+			t.Errorf("uncovered, the terminal got %q", got)
 		}
 	})
 }

@@ -28,6 +28,7 @@ type steps struct {
 	mu      sync.Mutex // guards what follows and out
 	running []*step    // on a terminal
 	drawn   int        // lines of them
+	covered bool       // by a picture, which has these lines
 }
 
 const (
@@ -66,6 +67,9 @@ func (s *steps) erase() {
 }
 
 func (s *steps) draw() {
+	if s.covered {
+		return
+	}
 	var text strings.Builder
 	if s.drawn > 1 {
 		fmt.Fprintf(&text, "\x1b[%dA", s.drawn-1)
@@ -78,6 +82,35 @@ func (s *steps) draw() {
 	}
 	s.drawn = len(s.running)
 	fmt.Fprint(s.out, text.String())
+}
+
+// cover leaves the terminal, if there is one, to a picture, until the returned function is called:
+// lines that stay go to out, and the picture shows [steps.lines].
+func (s *steps) cover(out io.Writer) (uncover func()) {
+	if !s.terminal {
+		return func() {}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	terminal := s.out
+	s.out, s.covered = out, true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.out, s.covered = terminal, false
+	}
+}
+
+// lines returns the lines of the steps that run, on a terminal.
+func (s *steps) lines() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var lines []string
+	for _, st := range s.running {
+		lines = append(lines, st.line())
+	}
+	return lines
 }
 
 // wrap breaks text between words, into lines of a width in cells at most, unless a word is wider.
