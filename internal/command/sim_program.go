@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -53,7 +52,7 @@ func (f *simProgram) declare(cmd *cobra.Command) {
 	set.StringArrayVar(&f.env, "env", nil, "with --program: `NAME=VALUE` for the operator's environment, repeatable")
 	set.DurationVar(&f.quiet, "quiet", 2*time.Second, "with --program: the operator is idle when nothing new has happened for this `DURATION`")
 	set.DurationVar(&f.settle, "settle", 30*time.Second, "with --program: how long the operator may take to recover, a `DURATION`")
-	set.IntVar(&f.parallel, "parallel", min(16, 6*runtime.GOMAXPROCS(0)), "with --program: `RUNS` at the same time, which wait most of their time")
+	set.IntVar(&f.parallel, "parallel", 0, "with --program: `RUNS` at the same time, which wait most of their time (default: as many as the processors allow)")
 	set.BoolVar(&f.outside, "outside", false, "with --program: let the operator reach what is outside the cluster, one run at a time")
 }
 

@@ -67,13 +67,6 @@ func (b *batch) finish(i int, o Outcome) {
 	if len(o.Violations) > 0 {
 		b.bad++
 	}
-	for n, v := range o.Violations {
-		key := report.Key(v, o.write(n))
-		if !b.known[key] && b.found != nil {
-			b.found(b.plans[i], v)
-		}
-		b.known[key] = true
-	}
 	b.enough = b.enough || o.Violates(b.until...)
 	b.report()
 }
@@ -85,16 +78,22 @@ func (b *batch) fail(err error) {
 	b.failure = err
 }
 
-// isNew reports whether an outcome shows what no other one has.
-func (b *batch) isNew(o Outcome) bool {
+// learn takes what an outcome shows, as soon as it does: other runners do not repeat a plan for it. It
+// reports whether any of it is new.
+func (b *batch) learn(i int, o Outcome) (isNew bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for i, v := range o.Violations {
-		if !b.known[report.Key(v, o.write(i))] {
-			return true
+	for n, v := range o.Violations {
+		key := report.Key(v, o.write(n))
+		if b.known[key] {
+			continue
+		}
+		b.known[key], isNew = true, true
+		if b.found != nil {
+			b.found(b.plans[i], v)
 		}
 	}
-	return false
+	return isNew
 }
 
 // run returns the plans that were to be run, those that were drawn and run, and their outcomes.

@@ -101,12 +101,16 @@ func TestBatchIsStopped(t *testing.T) {
 		if first != 4 || second != 3 {
 			t.Errorf("plans %d and %d were begun, want 4 and 3", first, second)
 		}
-		b.finish(4, Outcome{Plan: "x", Violations: []oracle.Violation{violation(oracle.NoLeak, "a")}})
+		shown := Outcome{Plan: "x", Violations: []oracle.Violation{violation(oracle.NoLeak, "a")}}
+		if !b.learn(4, shown) || b.learn(2, shown) {
+			t.Error("the first violation of a kind is new, and no other one")
+		}
+		b.finish(4, shown)
 		time.Sleep(8 * time.Second)
 		if i, _, ok := b.take(); ok {
 			t.Errorf("plan %d was begun", i)
 		}
-		b.finish(2, Outcome{Plan: "y", Violations: []oracle.Violation{violation(oracle.NoLeak, "a")}}) // of the same kind
+		b.finish(2, shown)
 		b.finish(3, Outcome{Unfinished: true})
 		if b.done != 2 || b.outcomes[3].Plan != "" || len(found) != 1 {
 			t.Errorf("%d plans are done, found %v", b.done, found)

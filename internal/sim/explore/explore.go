@@ -181,7 +181,7 @@ func (e *Explorer) work(ctx context.Context, b *batch) {
 		if err == nil {
 			o, err = e.try(ctx, r, plan)
 		}
-		if err == nil && e.Repeat > 0 && b.isNew(o) {
+		if err == nil && !o.Unfinished && b.learn(i, o) && e.Repeat > 0 {
 			err = e.confirm(ctx, r, plan, &o)
 		}
 		if err != nil {

@@ -5,6 +5,7 @@ package explore
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -175,6 +176,27 @@ func TestFindingsAreRepeated(t *testing.T) {
 	if got := ran[0].Violations; got[0].Text != "a" || got[1].Text != "b\n(seen in 2 of 3 runs of the plan: it depends on timing)" {
 		t.Errorf("got %q", got)
 	}
+}
+
+// Plans that show the same at the same time are not all repeated, and what they show is said before they are.
+func TestOneOfSeveralRunnersRepeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeRunner{takes: time.Minute, shows: func(int, fault.Plan) []oracle.Violation { return []oracle.Violation{violation(oracle.SameEnd, "a")} }}
+		e, begun := explorerOf(f, 0), time.Now()
+		e.Parallel = func(plans int) int { return plans }
+		var said []time.Duration
+		e.Found = func(fault.Plan, oracle.Violation) { said = append(said, time.Since(begun)) }
+		if _, err := e.Run(t.Context(), mustParse(t, "crash after write 1", "crash after write 2", "crash after write 3")); err != nil {
+			t.Fatal(err)
+		}
+		runs := 0
+		for _, n := range f.runs {
+			runs += n
+		}
+		if runs != 5 || !slices.Equal(said, []time.Duration{time.Minute}) {
+			t.Errorf("%d runs of 3 plans, want 5, and found something after %s", runs, said)
+		}
+	})
 }
 
 // A finding of several faults shows those that are needed, and faults are replaced by milder ones only where

@@ -205,6 +205,11 @@ func (c *Cluster) play() {
 func (c *Cluster) playDue() time.Time {
 	for c.playOnce() { //nolint:revive // each call does one thing
 	}
+	return c.Due()
+}
+
+// Due returns when a player does something next if nothing changes before; zero if none waits.
+func (c *Cluster) Due() time.Time {
 	c.turn.Lock()
 	defer c.turn.Unlock()
 	return c.players.Due()

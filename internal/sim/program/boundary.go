@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/ctrlkit/ctrlkit/internal/sim/apiserver"
 	"github.com/ctrlkit/ctrlkit/internal/sim/fault"
@@ -27,6 +28,7 @@ type boundary struct {
 	// changes returns how often objects of a kind have changed.
 	changes func(kind string) int
 	version func() uint64 // the resource version of the last change
+	calm    *calm         // of the operator
 
 	// What has the turn uses what follows.
 	down     bool            // the process is dead: it reaches nothing more
@@ -37,7 +39,9 @@ type boundary struct {
 	names    []string        // of the requests at the places, as plans are spread over them
 	read     map[string]bool
 	repeated []bool             // of the places: a read of what was read before, with nothing changed since
-	open     map[*watching]bool // the watches
+	open     map[*watching]bool // the watches of the process
+	most     int                // watches that the process has had open at the same time
+	starts   int                // of processes, but for the first one
 	lags     map[string]*lag    // by kind
 	expired  map[string]bool    // watches that can't continue where they were, by their selections
 }
@@ -45,7 +49,7 @@ type boundary struct {
 // newBoundary returns the boundary of a run.
 func newBoundary(w *world, t *trace) *boundary {
 	return &boundary{
-		world: w, trace: t, asked: map[string]bool{}, watched: map[string]bool{}, read: map[string]bool{},
+		world: w, trace: t, calm: newCalm(w.later.clock, w.later.quiet), asked: map[string]bool{}, watched: map[string]bool{}, read: map[string]bool{},
 		open: map[*watching]bool{}, lags: map[string]*lag{}, expired: map[string]bool{},
 	}
 }
@@ -59,6 +63,8 @@ const operatorActor = "operator"
 // wrap returns a handler that is between clients and next.
 func (b *boundary) wrap(next memory.Handler) memory.Handler {
 	return func(w http.ResponseWriter, r *http.Request, request *apiserver.Request) {
+		end := b.begin(request)
+		defer end()
 		var answer *inject.Answer
 		b.world.do(func() { answer = b.answer(request) })
 		switch {
@@ -72,6 +78,21 @@ func (b *boundary) wrap(next memory.Handler) memory.Handler {
 			answer.Response.Send(w, r)
 		}
 	}
+}
+
+// begin notes a request that is not beside the work of the operator, as the renewal of a Lease, an Event and
+// a question for the kinds that there are, and returns what ends it. A watch is not under way when it is
+// open.
+func (b *boundary) begin(r *apiserver.Request) (end func()) {
+	if r.Resource.Resource == "" || cluster.Ignored(r.Resource) {
+		return func() {}
+	}
+	b.calm.begin()
+	end = sync.OnceFunc(b.calm.end)
+	if r.Verb == "watch" {
+		end()
+	}
+	return end
 }
 
 // answer answers a request, or returns nil if it is none that counts: the server answers those.
@@ -172,17 +193,46 @@ func (b *boundary) setDown(down bool) {
 		b.down, b.asked = down, map[string]bool{}
 		clear(b.lags)
 		clear(b.expired)
+		b.open, b.most = map[*watching]bool{}, 0 // those of a dead process have ended, also if their handlers have not
+		if !down {
+			b.starts++
+		}
 	})
 }
 
-// watches remembers and returns what the process has watched so far, which those after it are
-// expected to watch, too.
-func (b *boundary) watches() (watched map[string]bool) {
+// disturbed returns how often a fault has struck or a process was started again, and whether the
+// process has all watches open that it has had.
+func (b *boundary) disturbed() (times int, watches bool) {
+	b.world.do(func() {
+		times, watches = b.starts, len(b.open) >= b.most
+		for _, fired := range b.world.injector.Fired() {
+			if fired {
+				times++
+			}
+		}
+	})
+	return times, watches
+}
+
+// hasAsked reports whether the process has asked for all of this.
+func (b *boundary) hasAsked(all map[string]bool) (has bool) {
+	b.world.do(func() {
+		has = true
+		for what := range all {
+			has = has && b.asked[what]
+		}
+	})
+	return has
+}
+
+// begun remembers and returns what the process has watched so far, which those after it are
+// expected to watch, too, and returns what it has asked for.
+func (b *boundary) begun() (watched, asked map[string]bool) {
 	b.world.do(func() {
 		b.remember()
-		watched = maps.Clone(b.watched)
+		watched, asked = maps.Clone(b.watched), maps.Clone(b.asked)
 	})
-	return watched
+	return watched, asked
 }
 
 func (b *boundary) remember() {

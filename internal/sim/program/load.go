@@ -42,6 +42,32 @@ func (l *load) share(last time.Duration) (used, left float64) {
 	return float64(end.ran-begin.ran) / passed, max(1-float64(end.starved-begin.starved)/passed, 0.25)
 }
 
+// ran returns for how long the process has had a processor.
+func (l *load) ran() time.Duration {
+	if n := len(l.samples); n > 0 {
+		return l.samples[n-1].ran
+	}
+	return 0
+}
+
+// A cost is what a run with a fault takes, as those without one show: they wait twice as long at each
+// checkpoint.
+type cost struct {
+	took time.Duration
+	ran  time.Duration // for so long, the operator has a processor
+}
+
+// parallel returns how many runs are under way at the same time on some processors, of which the
+// operators are to have half: the cluster, the supervisors and other programs take the rest. Runs wait most
+// of their time. Few are slow also if they wait, and many take memory, so that there are bounds.
+func (c cost) parallel(processors int) int {
+	least, most := min(16, 6*processors), min(32, 12*processors)
+	if c.ran == 0 {
+		return least
+	}
+	return min(max(int(time.Duration(processors)*c.took/(2*c.ran)), least), most)
+}
+
 // What an idle operator uses of a processor at most in the run without faults, and what shows a loop
 // if it does. A loop has less than all of what other programs have left where the machine is a virtual
 // one, whose host has other work, too.
@@ -54,6 +80,7 @@ const (
 func (r *runner) look() {
 	ran, starved := r.process.Used()
 	r.history.clock.look(starved, lookEvery)
+	r.boundary.calm.look(ran+starved, lookEvery)
 	r.load.add(sample{time.Since(r.history.clock.begun), ran, starved})
 }
 

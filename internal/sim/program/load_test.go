@@ -36,3 +36,24 @@ func TestShareOfAProcessor(t *testing.T) {
 		t.Errorf("beside others: got %v of %v, want 0.5 of 0.5", got, left)
 	}
 }
+
+// An operator that needs little of a processor has more runs at the same time.
+func TestParallelRuns(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		cost       cost
+		processors int
+		want       int
+	}{
+		{cost{5 * time.Second, 0}, 2, 12}, // not known
+		{cost{5 * time.Second, 2 * time.Second}, 2, 12},
+		{cost{5 * time.Second, 250 * time.Millisecond}, 2, 20},
+		{cost{5 * time.Second, 50 * time.Millisecond}, 2, 24},
+		{cost{5 * time.Second, 50 * time.Millisecond}, 64, 32},
+		{cost{5 * time.Second, time.Hour}, 64, 16},
+	} {
+		if got := test.cost.parallel(test.processors); got != test.want {
+			t.Errorf("%+v on %d processors: got %d runs, want %d", test.cost, test.processors, got, test.want)
+		}
+	}
+}

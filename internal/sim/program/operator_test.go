@@ -152,6 +152,7 @@ type apps struct {
 	tried   time.Time // the last time
 
 	failures int
+	refused  bool // the creation of a Secret
 }
 
 // The bugs.
@@ -204,8 +205,10 @@ func (r *apps) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 
 func (r *apps) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	app := &corev1.ConfigMap{}
-	if err := r.Get(ctx, req.NamespacedName, app); err != nil || app.Labels["app"] == "" {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if err := r.Get(ctx, req.NamespacedName, app); apierrors.IsNotFound(err) {
+		return r.linger(ctx, req.NamespacedName)
+	} else if err != nil || app.Labels["app"] == "" {
+		return ctrl.Result{}, err
 	}
 	switch {
 	case app.DeletionTimestamp != nil:
@@ -217,12 +220,7 @@ func (r *apps) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 		return ctrl.Result{}, nil
 	}
 	if r.bug == doubles {
-		all := &corev1.SecretList{}
-		if err := r.List(ctx, all, client.InNamespace(app.Namespace)); err != nil || len(all.Items) > 0 {
-			return ctrl.Result{}, err
-		}
-		err := r.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, GenerateName: "made-"}})
-		return ctrl.Result{RequeueAfter: 300 * time.Millisecond}, err
+		return r.double(ctx, app.Namespace)
 	}
 	if err := r.secret(ctx, app); errors.Is(err, errTaken) {
 		if r.bug == counts && time.Since(r.tried) > 400*time.Millisecond { // not when its own write wakes it
@@ -260,7 +258,20 @@ func (r *apps) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	if r.bug == panics && apierrors.IsConflict(err) {
 		go panic("a conflict")
 	}
-	return ctrl.Result{}, err
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return r.doubt(ctx, app)
+}
+
+// double creates a Secret if the cache has none.
+func (r *apps) double(ctx context.Context, namespace string) (ctrl.Result, error) {
+	all := &corev1.SecretList{}
+	if err := r.List(ctx, all, client.InNamespace(namespace)); err != nil || len(all.Items) > 0 {
+		return ctrl.Result{}, err
+	}
+	err := r.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "made-"}})
+	return ctrl.Result{RequeueAfter: 300 * time.Millisecond}, err
 }
 
 const finalizer = "example.com/app"
@@ -302,6 +313,11 @@ func (r *apps) secret(ctx context.Context, app *corev1.ConfigMap) error {
 		}
 	}
 	err := r.Create(ctx, secret)
+	r.refused = r.refused || apierrors.IsInternalError(err)
+	if r.bug == doubts && apierrors.IsInternalError(err) {
+		r.tried = time.Now()
+		return nil
+	}
 	if err != nil && !apierrors.IsAlreadyExists(err) || err != nil && r.bug == forgets {
 		return err
 	}

@@ -7,10 +7,12 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -39,7 +41,7 @@ type Options struct {
 	Supervisor  []string
 	Quiet       time.Duration // the operator is idle when nothing new has happened for so long
 	Settle      time.Duration // for how long an operator may take to recover from a fault
-	Parallel    int           // runs at the same time
+	Parallel    int           // runs at the same time; zero: as many as the processors allow
 	Outside     bool          // let the operator reach what is outside the cluster
 
 	explore.Choice             // of plans; its Orders are not used
@@ -78,10 +80,11 @@ type reference struct {
 	states  []snapshot.Snapshot // at the checkpoints; nil where nothing is known
 	watched map[string]bool     // by the operator, before the script began
 	resting bool                // the operator uses next to nothing of a processor when it is idle
+	habits  *habits             // of the operator
 	places  []fault.Place
 	first   *runner
 	judge   *judge.Reference // what the oracles compare with
-	took    time.Duration    // one of them
+	cost    cost             // of a run with a fault
 }
 
 // wanted returns the cluster as it should be at a checkpoint, from 0; nil if nothing is known.
@@ -118,7 +121,10 @@ func Explore(ctx context.Context, o Options) (*report.Simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	stop.Takes(ref.took)
+	stop.Takes(ref.cost.took)
+	if o.Parallel == 0 {
+		o.Parallel = ref.cost.parallel(runtime.GOMAXPROCS(0))
+	}
 	x := &exploration{Options: &o, reference: ref, changes: changes, meant: map[oracle.Name][]string{}}
 	s := &report.Simulation{Without: ref.first.trace.all()}
 	if !o.Shard.Whole() {
@@ -171,27 +177,14 @@ func (o *Options) stoppers(begun time.Time) (stop, rest *explore.Stopper) {
 func (o *Options) refer(ctx context.Context, stop *explore.Stopper) (*reference, error) {
 	within, cancel := stop.Within(ctx)
 	defer cancel()
-	var runs []*runner
-	began := time.Now()
-	for i := range 2 {
-		o.Progress(fmt.Sprintf("the run without faults, %d of 2", i+1))
-		r, err := o.run(within, fault.Plan{}, nil)
-		if ctx.Err() == nil && (within.Err() != nil || i == 0 && err == nil && !r.gaveUp() && stop.Stopped() != "") {
-			return nil, fmt.Errorf("%w: the budget of %s was over in run %d of the two that the others are compared with: give it more time", ErrReference, o.Budget, i+1)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrReference, err)
-		}
-		if r.gaveUp() {
-			return nil, fmt.Errorf("%w: %s", ErrReference, r.whyItGaveUp())
-		}
-		if _, _, requests, _ := r.boundary.seen(); requests == 0 {
-			return nil, fmt.Errorf("%w: the operator has asked the API server for nothing: does it use the kubeconfig file of KUBECONFIG? \"{kubeconfig}\" in an argument stands for its path\n%s",
-				ErrReference, strings.Join(r.process.Last(20), "\n"))
-		}
-		runs = append(runs, r)
+	runs, cost, err := o.withoutFaults(within)
+	if ctx.Err() == nil && (within.Err() != nil || err == nil && stop.Stopped() != "") {
+		return nil, fmt.Errorf("%w: the budget of %s was over in the two runs that the others are compared with: give it more time", ErrReference, o.Budget)
 	}
-	ref := &reference{first: runs[0], watched: runs[0].watched, judge: runs[0].judged(), took: time.Since(began) / 2}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrReference, err)
+	}
+	ref := &reference{first: runs[0], watched: runs[0].watched, habits: habitsOf(runs), judge: runs[0].judged(), cost: cost}
 	ref.judge.LearnChance(runs[1].checkpoints)
 	ref.judge.Allow(runs[1].judged())
 	o.learned, ref.states = ref.judge, ref.judge.Checkpoints
@@ -201,6 +194,46 @@ func (o *Options) refer(ctx context.Context, stop *explore.Stopper) (*reference,
 	}
 	ref.places = placesOf(runs[0].boundary, len(o.Script))
 	return ref, nil
+}
+
+// withoutFaults returns two runs without faults, and what one with a fault costs. They are under way at
+// the same time if runs may be.
+func (o *Options) withoutFaults(ctx context.Context) ([]*runner, cost, error) {
+	began, together := time.Now(), 2
+	if o.Parallel == 1 {
+		together = 1
+	}
+	o.Progress("the two runs without faults")
+	runs, errs := make([]*runner, 2), make([]error, 2)
+	var group sync.WaitGroup
+	for i := range runs {
+		group.Go(func() { runs[i], errs[i] = o.without(ctx) })
+		if together == 1 {
+			group.Wait()
+		}
+	}
+	group.Wait()
+	if err := cmp.Or(errs[0], errs[1]); err != nil {
+		return nil, cost{}, err
+	}
+	took := time.Since(began) * time.Duration(together) / 2
+	return runs, cost{max(0, took-time.Duration(len(o.Script))*o.Quiet), max(runs[0].load.ran(), runs[1].load.ran())}, nil
+}
+
+// without carries out a run without faults that others can be compared with.
+func (o *Options) without(ctx context.Context) (*runner, error) {
+	r, err := o.run(ctx, fault.Plan{}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if r.gaveUp() {
+		return nil, errors.New(r.whyItGaveUp())
+	}
+	if _, _, requests, _ := r.boundary.seen(); requests == 0 {
+		return nil, fmt.Errorf("the operator has asked the API server for nothing: does it use the kubeconfig file of KUBECONFIG? \"{kubeconfig}\" in an argument stands for its path\n%s",
+			strings.Join(r.process.Last(20), "\n"))
+	}
+	return r, nil
 }
 
 // played are the faults that strike at the boundary of a process.

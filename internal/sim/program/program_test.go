@@ -90,6 +90,8 @@ func TestBugs(t *testing.T) {
 		{renames, "crash after write 1", oracle.SameEnd, "+ secrets default/cache-* #2 should not be there"},
 		{spins, "refuse write 1: 500", oracle.BecomesIdle, "of a processor: it works in a loop without requests"},
 		{resigns, "refuse write 1: 500; refuse write 2: 500", oracle.SameEnd, "secrets default/shop is missing"},
+		{lingers, "refuse write 1: 500", oracle.SameEnd, "+ secrets default/left"},
+		{doubts, "lose the answer of write 1: 500", oracle.SameEnd, "secrets default/made-*"},
 		{doubles, "delay event 1 of secrets", oracle.SameEnd, "secrets default/made-* #2"},
 	} {
 		t.Run(test.bug+"/"+test.plan, func(t *testing.T) {

@@ -41,6 +41,7 @@ type runner struct {
 	*Options
 	plan     fault.Plan
 	cluster  *memory.Cluster
+	due      func() time.Time // when a player does something next; zero if none waits
 	boundary *boundary
 	world    *world
 	history  *history
@@ -53,13 +54,17 @@ type runner struct {
 	logs     []string      // of processes that have ended
 	restarts int
 	watched  map[string]bool // what it has watched before the script began
+	asked    map[string]bool // what it has asked for until then
 
-	checkpoints []snapshot.Snapshot
-	disturbed   map[int]bool // checkpoints, from 0, at which others were still in the way
-	load        load
-	busiest     float64 // of the shares of a processor that the idle operator has used
-	resting     bool    // without faults, it uses next to nothing then
-	violations  []oracle.Violation
+	checkpoints  []snapshot.Snapshot
+	disturbed    map[int]bool // checkpoints, from 0, at which others were still in the way
+	load         load
+	busiest      float64 // of the shares of a processor that the idle operator has used
+	resting      bool    // without faults, it uses next to nothing then
+	habits       *habits // nil if they are not known
+	disturbances disturbances
+	unlike       moment // where the cluster was not as wanted when it was looked at last
+	violations   []oracle.Violation
 }
 
 // run carries out a run of a plan. reference has the states to reach; it is nil in a run without
@@ -75,7 +80,7 @@ func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (
 		r.boundary.catalog = &inject.Catalog{}
 	} else {
 		maps.Copy(r.boundary.watched, reference.watched)
-		r.resting = reference.resting
+		r.resting, r.habits = reference.resting, reference.habits
 	}
 	r.boundary.changes, r.boundary.version, r.boundary.awake = r.history.countOf, r.history.last, r.history.wake
 	r.boundary.spent = sync.OnceFunc(func() { close(r.spent) })
@@ -93,13 +98,14 @@ func (o *Options) run(ctx context.Context, p fault.Plan, reference *reference) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.cluster.Stop()) }()
+	r.due = r.cluster.Due
 	r.world.begin(r.cluster.Exclusively, p, r.boundary, t, r.boundary.catalog)
 	if err := r.start(); err != nil {
 		return nil, err
 	}
 	defer func() { r.process.Kill(); r.stopping() }()
 	r.ready(ctx)
-	r.watched = r.boundary.watches()
+	r.watched, r.asked = r.boundary.begun()
 	r.world.see((*judge.Judge).Prepared)
 	for i, step := range o.Script {
 		if err := r.step(ctx, i, step, reference); err != nil {
@@ -162,7 +168,7 @@ func (r *runner) ready(ctx context.Context) {
 		case <-ticker.C:
 			r.look()
 		}
-		if works, caughtUp := r.boundary.works(); works && caughtUp && r.history.idle() >= r.Quiet/2 {
+		if r.isReady() {
 			return
 		}
 	}
@@ -207,6 +213,7 @@ func (r *runner) start() error {
 	}
 	r.process, r.stopping = process, release
 	r.history.wake()
+	r.boundary.calm.start()
 	r.trace.Add("operator", "start", "")
 	return nil
 }
@@ -221,10 +228,14 @@ func (r *runner) restart() error {
 
 // step carries out a step of the script and waits until the operator is idle.
 func (r *runner) step(ctx context.Context, i int, s Step, reference *reference) error {
+	if i > 0 && !r.disturbed[i-1] {
+		r.disturbances.before = r.disturbances.now
+	}
 	if err := s.do(r); err != nil {
 		return fmt.Errorf("%s: %w", s, err)
 	}
 	r.history.wake()
+	r.boundary.calm.show()
 	idle, err := r.settle(ctx, reference.wanted(i))
 	if err != nil || r.gaveUp() {
 		return err
@@ -291,10 +302,7 @@ func (r *runner) settle(ctx context.Context, want snapshot.Snapshot) (idle bool,
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	clock := r.history.clock
-	begun, enough := clock.now(), r.Quiet
-	if want == nil {
-		enough *= 2 // nothing else says that all is done
-	}
+	begun := clock.now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -316,7 +324,7 @@ func (r *runner) settle(ctx context.Context, want snapshot.Snapshot) (idle bool,
 		case <-ticker.C:
 			r.look()
 		}
-		quiet := r.history.idle()
+		quiet, enough := r.history.idle(), r.enough(want != nil)
 		works, caughtUp := r.boundary.works()
 		works = works && (caughtUp || quiet >= r.Settle) // it may not need all that those before it have watched
 		if r.continues(quiet >= enough && works) {
@@ -351,6 +359,12 @@ func (r *runner) heal() (done bool) {
 	return done
 }
 
+// A moment is a step, and the resource version of the last change.
+type moment struct {
+	checkpoint int
+	version    uint64
+}
+
 // isAs reports whether the cluster is as wanted. Where nothing is known, it is enough that nothing is
 // being deleted any more that only the operator holds: a cleanup may take longer than anything else
 // is quiet.
@@ -359,12 +373,20 @@ func (r *runner) isAs(want snapshot.Snapshot) (is bool) {
 		r.world.see(func(j *judge.Judge) { is = !j.Leaving() })
 		return is
 	}
-	now := r.now()
-	if i := len(r.checkpoints); r.Transitions == nil {
-		r.world.see(func(j *judge.Judge) { is = j.IsAsWanted(i, now) })
-		return is
+	here := moment{len(r.checkpoints), r.history.last()}
+	if here == r.unlike {
+		return false
 	}
-	return len(judge.Between(want, now, r.learned.Mask)) == 0
+	now := r.now()
+	if r.Transitions == nil {
+		r.world.see(func(j *judge.Judge) { is = j.IsAsWanted(here.checkpoint, now) })
+	} else {
+		is = len(judge.Between(want, now, r.learned.Mask)) == 0
+	}
+	if !is {
+		r.unlike = here
+	}
+	return is
 }
 
 // endedByItself starts a program again, as a kubelet does, some times. That it has ended is no

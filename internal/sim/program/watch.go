@@ -51,7 +51,10 @@ func (b *boundary) watch(w http.ResponseWriter, r *http.Request, next memory.Han
 	ctx, end := context.WithCancel(r.Context())
 	defer end()
 	events := &watching{ResponseWriter: w, context: ctx, end: end, boundary: b, kind: kind, selection: selectionOf(request), code: http.StatusOK}
-	b.world.do(func() { b.open[events] = true })
+	b.world.do(func() {
+		b.open[events] = true
+		b.most = max(b.most, len(b.open))
+	})
 	defer func() { b.world.do(func() { delete(b.open, events) }) }()
 	if request.Query.Has("sendInitialEvents") || version == "" || version == "0" {
 		events.first = b.version()
@@ -137,6 +140,10 @@ func (w *watching) frame() int {
 // send sends an event when it may be sent.
 func (w *watching) send(frame []byte) error {
 	change, object := w.read(frame)
+	if change != "BOOKMARK" {
+		w.boundary.calm.show()
+		defer w.boundary.calm.show()
+	}
 	e := &passing{watching: w, times: 1}
 	if counts := object != nil && change != "BOOKMARK" && change != "ERROR"; counts && versionOf(object) > w.first {
 		e.text = change + " " + w.kind + " " + object.GetNamespace() + "/" + object.GetName()
