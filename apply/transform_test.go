@@ -158,20 +158,37 @@ func TestCacheTransformOfConditions(t *testing.T) {
 	if got := cap(other.Status.Conditions); got != 1 {
 		t.Errorf("there is room for %d conditions", got)
 	}
-	kept := transformed(t, f, &accessed{set: func() { t.Error("the transform has called SetConditions") }})
-	if len(kept.GetConditions()) != 1 {
-		t.Errorf("the conditions behind methods are %v", kept.GetConditions())
+}
+
+// Embedded has a status of its own.
+type Embedded struct {
+	Status struct{ Conditions []metav1.Condition }
+}
+
+// An object may have its conditions elsewhere, or a status that is missing or of another type.
+func TestCacheTransformOfOtherConditions(t *testing.T) {
+	f := apply.CacheTransform()
+	for _, obj := range []metav1.ObjectMetaAccessor{
+		&struct {
+			metav1.PartialObjectMetadata
+			Status *struct{ Conditions []metav1.Condition }
+		}{},
+		&struct {
+			metav1.PartialObjectMetadata
+			*Embedded
+		}{},
+		&struct {
+			metav1.PartialObjectMetadata
+			Status string
+		}{Status: "up"},
+		&struct {
+			metav1.PartialObjectMetadata
+			Status struct{ Conditions map[string]string }
+		}{},
+	} {
+		transformed(t, f, obj)
 	}
 }
-
-// An accessed object has its conditions behind methods.
-type accessed struct {
-	metav1.PartialObjectMetadata
-	set func()
-}
-
-func (a *accessed) GetConditions() []metav1.Condition { return []metav1.Condition{{Type: "Computed"}} }
-func (a *accessed) SetConditions([]metav1.Condition)  { a.set() }
 
 // What any controller of the operator has applied is kept, and an entry that shows that a map without a
 // schema was taken from one.

@@ -5,7 +5,6 @@ package witness
 
 import (
 	"bytes"
-	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -14,15 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
-
-	"github.com/ctrlkit/ctrlkit/condition"
 )
 
 // CacheTransform is that of package apply. It keeps what [Covers] needs, whichever manager asks.
 func CacheTransform() toolscache.TransformFunc {
-	t := &transform{
-		known: make(map[string][]metav1.ManagedFieldsEntry), texts: make(map[string]string), without: make(map[reflect.Type]bool), family: newFamily(),
-	}
+	t := &transform{known: make(map[string][]metav1.ManagedFieldsEntry), texts: make(map[string]string), family: newFamily()}
 	return func(obj any) (any, error) {
 		switch obj := obj.(type) {
 		case *unstructured.Unstructured:
@@ -46,8 +41,6 @@ type transform struct {
 	key   []byte            // of the last entry, to be used again
 	texts map[string]string // those that objects share, by themselves
 	keys  []string          // of the last map, to be used again
-	// without has the types that have no conditions.
-	without map[reflect.Type]bool
 
 	family family
 }
@@ -74,32 +67,45 @@ func (t *transform) shareTexts(obj metav1.Object) {
 }
 
 // shareConditions replaces the texts of the conditions of an object, of which most are those of its kind,
-// and lets the list end at its last element: a decoder reserves up to as much again. Methods of the object
-// are not called: they need not return what they are given.
+// and lets the list end at its last element: a decoder reserves up to as much again.
 func (t *transform) shareConditions(obj any) {
-	if _, ok := obj.(condition.Accessor); ok {
+	list := conditionsIn(obj)
+	if list == nil || len(*list) == 0 {
 		return
 	}
+	conditions := slices.Clone(*list)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	of := reflect.TypeOf(obj)
-	if t.without[of] {
-		return
-	}
-	decoded, err := condition.Of(obj)
-	if errors.Is(err, condition.ErrNone) {
-		t.without[of] = true
-	}
-	if len(decoded) == 0 {
-		return
-	}
-	conditions := slices.Clone(decoded)
 	for i := range conditions {
 		c := &conditions[i]
 		c.Type, c.Status = t.text(c.Type), metav1.ConditionStatus(t.text(string(c.Status)))
 		c.Reason, c.Message = t.text(c.Reason), t.text(c.Message)
 	}
-	_ = condition.Store(obj, conditions) // it has them
+	*list = conditions
+}
+
+// conditionsIn returns the field Status.Conditions of an object, nil if it has none of that type.
+func conditionsIn(obj any) *[]metav1.Condition {
+	v := reflect.Indirect(reflect.ValueOf(obj))
+	for _, name := range []string{"Status", "Conditions"} {
+		if v.Kind() != reflect.Struct {
+			return nil
+		}
+		field, ok := v.Type().FieldByName(name)
+		if !ok {
+			return nil
+		}
+		in, err := v.FieldByIndexErr(field.Index)
+		if err != nil { // of an embedded pointer that is nil
+			return nil
+		}
+		v = reflect.Indirect(in)
+	}
+	if !v.CanAddr() {
+		return nil
+	}
+	list, _ := v.Addr().Interface().(*[]metav1.Condition)
+	return list
 }
 
 // shareKeys replaces the keys of a map.

@@ -61,7 +61,7 @@ var layers = map[string]int{
 	// The tower.
 	"":                            2, // workflows
 	"apply":                       5, // its Children is a step
-	"internal/cluster/witness":    1, // its transform shares the texts of conditions
+	"internal/cluster/witness":    0,
 	"condition":                   0,
 	"failure":                     3,
 	"journal":                     0,
