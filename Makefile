@@ -19,7 +19,7 @@ help: ## Print this list
 
 .PHONY: demo
 demo: ## Run the CronJob operator on a real control plane until Ctrl-C
-	@test -x bin/ctrlkit || echo "the first time, compiling takes some fifteen minutes on two cores: ctrlkit, the operator, the API server, and while they run, the controllers"
+	@test -x bin/ctrlkit || echo "the first time, compiling takes some seven minutes on two cores until the operator runs on its API server, and some three more, beside it, for the controllers"
 	@$(GO) run ./internal/tools/compile bin/ctrlkit ./cmd/ctrlkit
 	@if [ -t 0 ]; then set -m; fi; bin/ctrlkit run $(DEMO); exit $$? # in a job of its own, so that Ctrl-C is not for make
 
